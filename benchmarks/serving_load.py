@@ -29,10 +29,13 @@ import grpc
 
 from benchmarks.server_process import BATCHING, ServerProcess, started_server
 from t2t_keras.serving import signature
+from t2t_keras.serving.client.calls import RetryPolicy, predict_method
 from t2t_keras.serving.client.errors import ServerError
-from t2t_keras.serving.client.protos import PredictionServiceStub, PredictRequest
-from t2t_keras.serving.client.retries import RetryPolicy
-from t2t_keras.serving.client.tensors import nested_values, string_tensor
+from t2t_keras.serving.client.tensors import (
+    PredictRequest,
+    nested_values,
+    string_tensor,
+)
 from t2t_keras.serving.client.translation_client import (
     TranslatedText,
     TranslationClient,
@@ -129,7 +132,7 @@ def open_loop(
     texts = list(expected)
     sent = 0
     with grpc.insecure_channel(server) as channel:
-        stub = PredictionServiceStub(channel)
+        predict = predict_method(channel)
         start = due = time.monotonic()
         while due < start + seconds:
             time.sleep(max(due - time.monotonic(), 0))
@@ -137,7 +140,7 @@ def open_loop(
             request = PredictRequest()
             request.model_spec.name = "translate"
             request.inputs[signature.TEXT].CopyFrom(string_tensor([text]))
-            call = stub.Predict.future(request, timeout=timeout)
+            call = predict.future(request, timeout=timeout)
             call.add_done_callback(_make_callback(outcome, text, expected))
             sent += 1
             due += generator.expovariate(rate)

@@ -6,11 +6,10 @@
     python -m t2t_keras.client --server=localhost:8500 --input=source.txt \\
         --target=target.txt > scores.txt
 
-The client needs no model. The packages tensorflow and tensorflow-serving-api must be
-installed, but TensorFlow is not imported. With --n_best above 1 each line has that many
-translations, each after the line's number. With --scores the score precedes the text.
-With --target nothing is translated: the output has the score and the log probability of
-each target line. Fields are separated by tabs.
+The client needs neither a model nor TensorFlow. With --n_best above 1 each line has
+that many translations, each after the line's number. With --scores the score precedes
+the text. With --target nothing is translated: the output has the score and the log
+probability of each target line. Fields are separated by tabs.
 """
 
 import sys
@@ -121,6 +120,15 @@ _SSL_CA_FILE = flags.DEFINE_string(
     "File of certificates (PEM) to verify the server with, for TLS. "
     "Default: a connection without TLS.",
 )
+_SSL_CERT_FILE = flags.DEFINE_string(
+    "ssl_cert_file",
+    None,
+    "File of the client's own certificate (PEM), for a server that verifies its "
+    "clients (client_verify). Needs --ssl_key_file and --ssl_ca_file.",
+)
+_SSL_KEY_FILE = flags.DEFINE_string(
+    "ssl_key_file", None, "File of the private key (PEM) of --ssl_cert_file."
+)
 _MAX_MESSAGE_BYTES = flags.DEFINE_integer(
     "max_message_bytes",
     64 * 2**20,
@@ -132,10 +140,9 @@ def main() -> None:
     """Translates, or scores."""
     # Imported here to keep gRPC out of --help.
     from t2t_keras.serving.client import translation_client as tc
-    from t2t_keras.serving.client.calls import ModelSpec
-    from t2t_keras.serving.client.credentials import read_credentials
+    from t2t_keras.serving.client.calls import ModelSpec, RetryPolicy
+    from t2t_keras.serving.client.connection import read_credentials
     from t2t_keras.serving.client.file_translation import FileTranslation
-    from t2t_keras.serving.client.retries import RetryPolicy
 
     server = program.require_flag("server")
     files = FileTranslation(
@@ -158,7 +165,9 @@ def main() -> None:
         ModelSpec(_MODEL_NAME.value, _MODEL_VERSION.value, _VERSION_LABEL.value),
         timeout_seconds=_TIMEOUT_SECONDS.value,
         retry=RetryPolicy(_RETRIES.value),
-        credentials=read_credentials(_SSL_CA_FILE.value),
+        credentials=read_credentials(
+            _SSL_CA_FILE.value, _SSL_CERT_FILE.value, _SSL_KEY_FILE.value
+        ),
         max_message_bytes=_MAX_MESSAGE_BYTES.value,
     )
     # Counted only for a visible progress bar: it takes a second pass over the file.

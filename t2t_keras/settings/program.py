@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tqdm
 from absl import app, flags, logging
 
-from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.errors import UserError, did_you_mean, require_package
 from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
@@ -147,7 +147,7 @@ def _check_backend(backend: str) -> None:
 
 def _import_tensorflow(look_at_devices: bool) -> None:
     """Imports TensorFlow quietly. It is slow, so --help does not wait for it."""
-    with quiet_start_up():
+    with require_package("This program", "tensorflow"), quiet_start_up():
         import tensorflow as tf
 
         if look_at_devices:

@@ -26,6 +26,7 @@ EXPLAINED_SKIPS = frozenset(
         "tests/attention/browser.py",
         "tests/serving/server/test_conformance.py",
         "tests/system/c_programs.py",
+        "tests/system/test_network_examples.py",
         "tests/with_jax.py",
     }
 )

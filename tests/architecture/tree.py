@@ -21,7 +21,9 @@ def files(root: Path) -> list[Path]:
     paths = [p for p in top if p.name != ".git" and not p.name.startswith("_")]
     for folder in FOLDERS:
         paths += [path for path in (root / folder).rglob("*") if path.is_file()]
-    return sorted(path for path in paths if "__pycache__" not in path.parts)
+    built = {"__pycache__", "build", "node_modules"}
+    inside = {path: set(path.relative_to(root).parts) for path in paths}
+    return sorted(path for path in paths if not inside[path] & built)
 
 
 def python_files(root: Path) -> list[Path]:

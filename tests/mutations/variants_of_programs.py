@@ -187,10 +187,10 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a list of sizes in a configuration file is one size",
-        "t2t_keras.serving.config_protos",
-        "_message",
-        'repeated = kind.startswith("repeated ")',
-        "repeated = False",
+        "t2t_keras.serving.proto_files",
+        "_add_field",
+        "_FIELD.LABEL_REPEATED if label else _FIELD.LABEL_OPTIONAL",
+        "_FIELD.LABEL_OPTIONAL",
     ),
     Mutation(
         "the next version is the number of versions",
@@ -215,7 +215,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a message that is too large is sent again",
-        "t2t_keras.serving.client.retries",
+        "t2t_keras.serving.client.errors",
         "is_retriable",
         "not is_size_error(error)",
         "True",

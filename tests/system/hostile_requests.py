@@ -7,13 +7,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import grpc
-from tensorflow.core.framework import types_pb2
+from google.protobuf.message import Message
+from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow_serving.apis import predict_pb2
 
 from t2t_keras.serving import signature
 from t2t_keras.serving.client.tensors import float32_tensor, int32_tensor, string_tensor
 
 Request = predict_pb2.PredictRequest
+Tensor = tensor_pb2.TensorProto
 
 # Statuses allowed for a malformed request. Not INTERNAL or UNKNOWN, which mean a bug in
 # the server, nor UNAVAILABLE, on which the client would retry.
@@ -144,15 +146,20 @@ def _request(
     named = name != signature.TRANSLATE or generator.random() < 0.5
     request.model_spec.signature_name = name if named else ""
     for alias, values in zip(_INPUTS[name], texts, strict=True):
-        request.inputs[alias].CopyFrom(string_tensor(values))
+        _set(request.inputs[alias], string_tensor(values))
     if name == signature.TRANSLATE_WITH_OPTIONS:
         rows = len(texts[0])
         for alias in (signature.BEAM_SIZE, signature.MAX_LENGTH):
             numbers = generator.choices(_STRANGE_IDS, k=rows)
-            request.inputs[alias].CopyFrom(int32_tensor(numbers))
+            _set(request.inputs[alias], int32_tensor(numbers))
         alphas = generator.choices((0.6, -1.0, 1e38, math.inf, math.nan), k=rows)
-        request.inputs[signature.ALPHA].CopyFrom(float32_tensor(alphas))
+        _set(request.inputs[signature.ALPHA], float32_tensor(alphas))
     return request
+
+
+def _set(tensor: Tensor, ours: Message) -> None:
+    """Sets a tensor of TensorFlow to one of the client's."""
+    tensor.ParseFromString(ours.SerializeToString())
 
 
 def _hostile_texts(name: str, rows: int, generator: random.Random) -> Request:

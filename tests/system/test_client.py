@@ -320,6 +320,9 @@ REFUSED = (
     (("--model_version=1", "--version_label=a"), "A version has a number or a la"),
     (("--ssl_ca_file=pyproject.toml",), "is not a file of certificates (PEM)"),
     (("--ssl_ca_file=no/such.pem",), "--ssl_ca_file=no/such.pem is not a file of cer"),
+    (("--ssl_cert_file=a.pem",), "Received: --ssl_cert_file alone. Give both, or ne"),
+    (("--ssl_key_file=a.key",), "Received: --ssl_key_file alone. Give both, or neit"),
+    (("--ssl_cert_file=a.pem", "--ssl_key_file=a.key"), "are for TLS. Add --ssl_ca_f"),
     (("source.txt",), "Arguments are given as flags. Received: source.txt."),
 )
 

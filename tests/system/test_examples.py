@@ -3,41 +3,15 @@
 test_serving_equality.py compares their translations with those of `translate`.
 """
 
-from pathlib import Path
-
 import keras
 import pytest
 import tensorflow as tf
 
 from tests.system.c_programs import run_c
+from tests.system.shouting import Shouting, save_model
 
 # Each test starts one or two processes.
 pytestmark = pytest.mark.slow
-
-
-class Shouting(tf.Module):
-    """Fake model: upper case, scored by length; texts above 9 bytes are cut."""
-
-    def __init__(self, score=lambda length: tf.cast(length, tf.float32) / 8):
-        super().__init__()
-        text = tf.TensorSpec([None], tf.string, name="text")
-        self.score = score
-        self.translate = tf.function(self._translate, input_signature=[text])
-
-    def _translate(self, text):
-        length = tf.strings.length(text)
-        return {
-            "translation": tf.strings.upper(text),
-            "score": self.score(length),
-            "truncated": length > 9,
-        }
-
-
-def save_model(module, directory) -> Path:
-    tf.saved_model.save(
-        module, directory, signatures={"serving_default": module.translate}
-    )
-    return directory
 
 
 @pytest.fixture(scope="module")

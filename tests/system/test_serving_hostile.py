@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
+from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
 from benchmarks.server_process import BATCHING, started_server
 from benchmarks.serving_load import expected_answers
-from t2t_keras.serving.client.protos import PredictionServiceStub
-from t2t_keras.serving.client.retries import RetryPolicy
+from t2t_keras.serving.client.calls import RetryPolicy
 from t2t_keras.serving.client.translation_client import TranslationClient
 from tests.system.hostile_requests import hostile_requests
 

@@ -1,18 +1,15 @@
 """The wheel in a fresh environment, as users install it, without a checkout."""
 
 import os
-import shutil
 import site
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
 from tests.system.programs import REPOSITORY
-
-BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "configs", "data", "t2t_keras")
+from tests.system.wheels import build_wheel, make_environment
 
 
 @pytest.fixture(scope="module")
@@ -25,25 +22,9 @@ def environment(tmp_path_factory):
     come from the wheel.
     """
     folder = tmp_path_factory.mktemp("wheel")
-    # A copy, so that the build neither changes the checkout nor uses old build files.
-    ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
-    for name in BUILT_FROM:
-        if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, folder / "tree" / name, ignore=ignored)
-        else:
-            (folder / "tree").mkdir(exist_ok=True)
-            shutil.copy(REPOSITORY / name, folder / "tree" / name)
-    build = ["wheel", "--no-deps", f"--wheel-dir={folder}", str(folder / "tree")]
-    subprocess.run([sys.executable, "-m", "pip", *build], check=True)
-    (wheel,) = folder.glob("*.whl")
-    subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
-    python = folder / "env/bin/python"
-    install = ["install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run([python, "-m", "pip", *install], check=True)
-    shutil.rmtree(folder / "tree")
+    own = make_environment(folder / "env", build_wheel(folder))
     paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     paths |= {path for path in site.getsitepackages() if Path(path).is_dir()}
-    (own,) = (folder / "env/lib").glob("python*/site-packages")
     (own / "dependencies.pth").write_text("".join(f"{path}\n" for path in paths))
     return folder / "env"
 

@@ -1,24 +1,24 @@
 """Calls to a server's PredictionService: a deadline, retries, errors that explain."""
 
 import itertools
-import re
+import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from google.protobuf.message import Message
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.errors import ServerError, explain_error
-from t2t_keras.serving.client.protos import (
-    PredictionServiceStub,
+from t2t_keras.serving.client.connection import open_channel
+from t2t_keras.serving.client.errors import ServerError, explain_error, is_retriable
+from t2t_keras.serving.client.tensors import (
     PredictRequest,
-    TensorProto,
+    PredictResponse,
+    nested_values,
 )
-from t2t_keras.serving.client.retries import RetryPolicy, is_retriable
-from t2t_keras.serving.client.tensors import nested_values
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,57 @@ class ModelSpec:
         )
 
 
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Retries with exponential backoff and full jitter.
+
+    A translation changes nothing on the server, so any call may be repeated. gRPC's own
+    retries stop at five attempts, and at requests of 256 kB.
+
+    Attributes:
+        retries: Maximum number of times that a call is repeated; 0 for never.
+        first_wait_seconds: Longest wait before the first repetition; it doubles
+            with each.
+        longest_wait_seconds: Where it stops doubling.
+
+    Raises:
+        UserError: If `retries` is negative.
+    """
+
+    retries: int = 6
+    first_wait_seconds: float = 0.1
+    longest_wait_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise UserError(f"--retries must be at least 0: {self.retries}")
+
+    def wait_seconds(
+        self, failures: int, draw: Callable[[], float] = random.random
+    ) -> float:
+        """Returns how long to wait after that many failures, 1 or more.
+
+        A random time from 0 to the longest, so that clients that a server refused
+        together do not return together.
+
+        Args:
+            failures: Failures of this call so far.
+            draw: Function that returns a number in [0, 1).
+        """
+        # Bounded, or a float overflows after a thousand failures.
+        doubled = self.first_wait_seconds * 2.0 ** min(failures - 1, 60)
+        return draw() * min(doubled, self.longest_wait_seconds)
+
+
+def predict_method(channel: grpc.Channel) -> grpc.UnaryUnaryMultiCallable:
+    """Returns TensorFlow Serving's method Predict, of our messages."""
+    return channel.unary_unary(
+        "/tensorflow.serving.PredictionService/Predict",
+        request_serializer=PredictRequest.SerializeToString,
+        response_deserializer=PredictResponse.FromString,
+    )
+
+
 class PredictionCalls:
     """Connection to a server, which threads may share.
 
@@ -78,38 +129,15 @@ class PredictionCalls:
         credentials: grpc.ChannelCredentials | None,
         max_message_bytes: int,
     ):
-        port = re.search(r":(\d+)$", server)
-        address = port is not None and 0 < int(port[1]) < 2**16
-        if "://" in server or not (address or server.startswith("unix:")):
-            raise UserError(
-                "A server is host:port, as in localhost:8500, with a port from 1 to "
-                f"65535. Received: {server!r}"
-            )
         if not timeout_seconds > 0:
             raise UserError(f"timeout_seconds must be positive: {timeout_seconds}")
-        if max_message_bytes < 0:
-            raise UserError(
-                f"--max_message_bytes must be at least 0: {max_message_bytes}"
-            )
         self._server = server
         self._model = model
         self._timeout_seconds = timeout_seconds
         self._retry = retry
         self._closed = threading.Event()
-        options = (
-            ("grpc.max_receive_message_length", max_message_bytes),
-            ("grpc.max_send_message_length", max_message_bytes),
-            # By default a channel waits up to two minutes before it tries again to
-            # reach a server that was missing.
-            ("grpc.initial_reconnect_backoff_ms", 100),
-            ("grpc.max_reconnect_backoff_ms", 2_000),
-        )
-        self._channel = (
-            grpc.secure_channel(server, credentials, options)
-            if credentials
-            else grpc.insecure_channel(server, options)
-        )
-        self._stub = PredictionServiceStub(self._channel)
+        self._channel = open_channel(server, credentials, max_message_bytes)
+        self._predict = predict_method(self._channel)
 
     def close(self) -> None:
         """Ends the connection, and every call that waits."""
@@ -117,7 +145,7 @@ class PredictionCalls:
         self._channel.close()
 
     def predict(
-        self, signature_name: str, inputs: Mapping[str, TensorProto]
+        self, signature_name: str, inputs: Mapping[str, Message]
     ) -> dict[str, Any]:
         """Returns the outputs of a signature: nested lists by name.
 
@@ -143,14 +171,14 @@ class PredictionCalls:
                 f"{self._server} gave an answer that cannot be read: {error}."
             ) from error
 
-    def _answer(self, request: PredictRequest) -> Any:
+    def _answer(self, request: Any) -> Any:
         deadline = time.monotonic() + self._timeout_seconds
         for failures in itertools.count(1):
             if self._closed.is_set():
                 raise ServerError("The client was closed.", grpc.StatusCode.CANCELLED)
             try:
                 left = max(deadline - time.monotonic(), 0.001)
-                return self._stub.Predict(request, timeout=left)
+                return self._predict(request, timeout=left)
             except ValueError:
                 # The channel was closed meanwhile, by another thread.
                 if not self._closed.is_set():

@@ -1,9 +1,8 @@
-"""Errors of the client, with the meaning of the server's status and what to do."""
+"""Errors of calls: which may succeed later, and what each means and advises."""
 
 import grpc
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.retries import is_size_error
 
 
 class ServerError(UserError):
@@ -16,6 +15,25 @@ class ServerError(UserError):
     def __init__(self, message: str, code: grpc.StatusCode | None = None):
         super().__init__(message)
         self.code = code
+
+
+def is_retriable(error: grpc.RpcError) -> bool:
+    """Returns whether the same call may succeed later.
+
+    A server that is starting or busy answers later; one that was given a wrong name
+    never does. A call whose deadline has passed is not repeated: its caller no longer
+    waits, and a server that is too slow would get the work twice.
+    """
+    if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        # Too many calls at a time; or a message too large, which stays too large.
+        return not is_size_error(error)
+    # A server that is flooded cancels calls before it reads them.
+    return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
+def is_size_error(error: grpc.RpcError) -> bool:
+    """Returns whether gRPC refused a message as too large."""
+    return "larger than max" in (error.details() or "")
 
 
 def explain_error(
@@ -52,6 +70,13 @@ def explain_error(
         f"({tried}). Ask for less at once with concurrency, or allow more retries.",
     }
     message = messages.get(code, f"{code.name} from {said}")
+    if code is grpc.StatusCode.UNAVAILABLE and (
+        "Socket closed" in details or "handshake" in details
+    ):
+        message += (
+            " If it has TLS, give ssl_ca_file, and ssl_cert_file and ssl_key_file too "
+            "if it verifies its clients."
+        )
     if code is grpc.StatusCode.INVALID_ARGUMENT and "at least one dimension" in details:
         message += (
             ". It joins requests, and then fills in no defaults: give beam_size with "

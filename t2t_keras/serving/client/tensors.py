@@ -1,14 +1,30 @@
-"""Python values to tensors in protocol buffers, and back, without NumPy."""
+"""TensorFlow Serving's messages, and tensors in them, without TensorFlow and NumPy.
+
+Python values become tensors of a request. Those of an answer become lists, which are
+checked against the contract of their signature.
+"""
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from t2t_keras.serving.client.protos import DataType, TensorProto
+from google.protobuf.message import Message
+
+from t2t_keras.serving import signature
+from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.proto_files import load_messages
+
+# In a package of our own, so that none is taken for TensorFlow Serving's.
+_MESSAGES = load_messages("prediction_service.proto", "t2t_keras.serving")
+DataType = _MESSAGES["DataType"]
+PredictRequest = _MESSAGES["PredictRequest"]
+PredictResponse = _MESSAGES["PredictResponse"]
+TensorProto = _MESSAGES["TensorProto"]
 
 
-def string_tensor(values: Sequence[str | bytes]) -> TensorProto:
+def string_tensor(values: Sequence[str | bytes]) -> Message:
     """Returns [B] string; text as UTF-8, bytes as they are."""
     proto = _vector(DataType.DT_STRING, len(values))
     proto.string_val.extend(
@@ -18,7 +34,7 @@ def string_tensor(values: Sequence[str | bytes]) -> TensorProto:
     return proto
 
 
-def int32_tensor(values: Sequence[int]) -> TensorProto:
+def int32_tensor(values: Sequence[int]) -> Message:
     """Returns [B] int32.
 
     Raises:
@@ -29,7 +45,7 @@ def int32_tensor(values: Sequence[int]) -> TensorProto:
     return proto
 
 
-def int64_tensor(values: Sequence[int]) -> TensorProto:
+def int64_tensor(values: Sequence[int]) -> Message:
     """Returns [B] int64.
 
     Raises:
@@ -40,20 +56,20 @@ def int64_tensor(values: Sequence[int]) -> TensorProto:
     return proto
 
 
-def float32_tensor(values: Sequence[float]) -> TensorProto:
+def float32_tensor(values: Sequence[float]) -> Message:
     """Returns [B] float32."""
     proto = _vector(DataType.DT_FLOAT, len(values))
     proto.float_val.extend(values)
     return proto
 
 
-def _vector(dtype: Any, length: int) -> TensorProto:
+def _vector(dtype: int, length: int) -> Message:
     proto = TensorProto(dtype=dtype)
     proto.tensor_shape.dim.add(size=length)
     return proto
 
 
-def nested_values(proto: TensorProto) -> Any:
+def nested_values(proto: Message) -> Any:
     """Returns a tensor's values in lists as deep as its shape; strings are bytes.
 
     Raises:
@@ -75,7 +91,7 @@ def _nested(values: Sequence[Any], shape: Sequence[int]) -> Any:
     return [_nested(row, shape[1:]) for row in rows]
 
 
-def _flat_values(proto: TensorProto) -> Sequence[Any]:
+def _flat_values(proto: Message) -> Sequence[Any]:
     typed = {
         DataType.DT_FLOAT: ("f", proto.float_val),
         DataType.DT_INT32: ("i", proto.int_val),
@@ -84,7 +100,9 @@ def _flat_values(proto: TensorProto) -> Sequence[Any]:
         DataType.DT_STRING: ("", proto.string_val),
     }
     if proto.dtype not in typed:
-        raise ValueError(f"a tensor of dtype {DataType.Name(proto.dtype)}")
+        names = {each.value: each.name for each in DataType}
+        name = names.get(proto.dtype, f"number {proto.dtype}")
+        raise ValueError(f"a tensor of dtype {name}")
     code, values = typed[proto.dtype]
     packed = proto.tensor_content
     if not packed:
@@ -98,3 +116,71 @@ def _flat_values(proto: TensorProto) -> Sequence[Any]:
     if rest:
         raise ValueError(f"{len(packed)} bytes of packed values of format {code!r}")
     return struct.unpack(f"<{count}{code}", packed)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Outputs of a signature, checked before they are used.
+
+    Every method raises `ServerError` where an output is not what it should be.
+
+    Attributes:
+        outputs: Nested lists by name.
+        count: Number of texts in the request.
+        signature_name: Name of the signature, for messages.
+    """
+
+    outputs: Mapping[str, Any]
+    count: int
+    signature_name: str
+
+    def column(self, name: str, kind: type) -> list[Any]:
+        """Returns an output of one value for each text."""
+        values = self._output(name)
+        self._check_kind(name, values, kind)
+        return values
+
+    def rows(self, name: str, kind: type, at_least: int = 0) -> list[list[Any]]:
+        """Returns an output of one list for each text."""
+        values = self._output(name)
+        self._check_kind(name, values, list)
+        if values and len(values[0]) < at_least:
+            raise ServerError(
+                f"The export returns {len(values[0])} translations of each text. "
+                f"Received: n_best={at_least}"
+            )
+        for row in values:
+            self._check_kind(name, row, kind)
+        return values
+
+    def truncated(self) -> list[bool]:
+        """Returns whether each text was truncated; False without that output."""
+        if signature.TRUNCATED not in self.outputs:
+            return [False] * self.count
+        return self.column(signature.TRUNCATED, bool)
+
+    def _output(self, name: str) -> Any:
+        if name not in self.outputs:
+            raise ServerError(
+                f"Signature {self.signature_name!r} returned no output {name!r} (got: "
+                f"{', '.join(sorted(self.outputs)) or 'nothing'}). Is it a model that "
+                "t2t_keras exported?"
+            )
+        values = self.outputs[name]
+        if not isinstance(values, list) or len(values) != self.count:
+            size = "a scalar"
+            if isinstance(values, list):
+                size = f"{len(values)} value{'s' * (len(values) != 1)}"
+            raise ServerError(
+                f"Signature {self.signature_name!r} returned {size} for {self.count} "
+                f"texts in output {name!r}."
+            )
+        return values
+
+    def _check_kind(self, name: str, values: Sequence[Any], kind: type) -> None:
+        for value in values:
+            if type(value) is not kind:
+                raise ServerError(
+                    f"Signature {self.signature_name!r} returned {name!r} as "
+                    f"{type(value).__name__} instead of {kind.__name__}."
+                )

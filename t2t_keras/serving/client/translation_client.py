@@ -12,15 +12,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-import grpc
-
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_package
 from t2t_keras.serving import signature
-from t2t_keras.serving.client.answers import Answer
-from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls
-from t2t_keras.serving.client.protos import TensorProto
-from t2t_keras.serving.client.retries import RetryPolicy
+
+with require_package("The client", "grpcio"):
+    import grpc
+with require_package("The client", "protobuf"):
+    from google.protobuf.message import Message
+
+from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls, RetryPolicy
 from t2t_keras.serving.client.tensors import (
+    Answer,
     float32_tensor,
     int32_tensor,
     int64_tensor,
@@ -89,7 +91,7 @@ class SearchOptions:
         if self.alpha is not None and not 0 <= self.alpha < math.inf:
             raise UserError(f"alpha must be at least 0: {self.alpha}")
 
-    def tensors(self, count: int) -> dict[str, TensorProto]:
+    def tensors(self, count: int) -> dict[str, Message]:
         """Returns the options that are set, each the same for `count` texts.
 
         With a beam size all options are sent: unset options get sentinel values that
@@ -118,8 +120,8 @@ class TranslationClient:
         model: Model of the server, or its name.
         timeout_seconds: Longest time of a call, its retries included.
         retry: Retries of a call that failed.
-        credentials: For TLS, from `grpc.ssl_channel_credentials`; None for a
-            connection without encryption.
+        credentials: For TLS, from `connection.read_credentials` or
+            `grpc.ssl_channel_credentials`; None for a connection without encryption.
         max_message_bytes: Largest size of a request and of an answer.
 
     Raises:
@@ -235,7 +237,7 @@ class TranslationClient:
         return self._several(signature.SAMPLE, inputs, count)
 
     def _several(
-        self, signature_name: str, inputs: Mapping[str, TensorProto], count: int | None
+        self, signature_name: str, inputs: Mapping[str, Message], count: int | None
     ) -> list[list[TranslatedText]]:
         """Returns the answer of a signature that gives N translations."""
         answer = self._answer(signature_name, inputs)
@@ -293,7 +295,7 @@ class TranslationClient:
             )
         ]
 
-    def _answer(self, signature_name: str, inputs: Mapping[str, TensorProto]) -> Answer:
+    def _answer(self, signature_name: str, inputs: Mapping[str, Message]) -> Answer:
         (rows,) = {tensor.tensor_shape.dim[0].size for tensor in inputs.values()}
         return Answer(self._calls.predict(signature_name, inputs), rows, signature_name)
 

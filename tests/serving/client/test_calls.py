@@ -1,6 +1,5 @@
-"""Calls of a server: retries, deadlines, message limits, TLS, refused settings."""
+"""Calls of a server: retries, deadlines, message limits, refused settings."""
 
-import subprocess
 import threading
 import time
 
@@ -9,9 +8,8 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls
+from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls, RetryPolicy
 from t2t_keras.serving.client.errors import ServerError
-from t2t_keras.serving.client.retries import RetryPolicy
 from t2t_keras.serving.client.tensors import string_tensor
 from tests.serving.fake_server import RefusalError, read_texts, serve, shout
 
@@ -248,28 +246,16 @@ def test_a_version_has_a_number_or_a_label():
         ModelSpec("m", 3, "stable")
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """The key and the certificate of a server, generated for this session."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
-    name = "-subj /CN=localhost -addext subjectAltName=DNS:localhost"
-    subprocess.run(
-        f"{command} -keyout key -out certificate -days 2 {name}".split(),
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
-    return (folder / "key").read_bytes(), (folder / "certificate").read_bytes()
+def test_waits_double_up_to_the_longest():
+    policy = RetryPolicy(first_wait_seconds=0.25, longest_wait_seconds=3.0)
+    waits = [policy.wait_seconds(n, draw=lambda: 1.0) for n in (1, 2, 3, 4, 5, 6)]
+    assert waits == [0.25, 0.5, 1.0, 2.0, 3.0, 3.0]
+    assert policy.wait_seconds(5_000, draw=lambda: 1.0) == 3.0
 
 
-def test_with_tls_the_server_must_be_trusted(certificate):
-    secret = grpc.ssl_server_credentials([certificate])
-    with serve(shout, secret) as (server, _):
-        trusting = grpc.ssl_channel_credentials(certificate[1])
-        found = call(calls_to(server, credentials=trusting), "a")
-        assert found["translation"] == [b"A"]
-        for credentials in (grpc.ssl_channel_credentials(), None):
-            with pytest.raises(ServerError) as raised:
-                call(calls_to(server, credentials=credentials), "a")
-            assert raised.value.code is Code.UNAVAILABLE
+def test_waits_have_full_jitter():
+    """Without it, all clients of a server that was down would retry at once."""
+    policy = RetryPolicy(first_wait_seconds=1.0)
+    assert policy.wait_seconds(1, draw=lambda: 0.0) == 0.0
+    drawn = [policy.wait_seconds(1) for _ in range(400)]
+    assert 0 <= min(drawn) < 0.1 and 0.9 < max(drawn) < 1

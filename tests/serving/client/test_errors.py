@@ -1,12 +1,24 @@
-"""Error messages of the client: one for each status, with advice."""
+"""Errors of calls: which are retriable, and a message with advice for each."""
 
 import grpc
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.errors import explain_error
-from tests.serving.client.test_retries import FailedCall
+from t2t_keras.serving.client.errors import (
+    explain_error,
+    is_retriable,
+    is_size_error,
+)
 
 Code = grpc.StatusCode
+
+
+class FailedCall(grpc.RpcError):
+    """Fake of a failed gRPC call."""
+
+    def __init__(self, code, details=""):
+        super().__init__()
+        self.code = lambda: code
+        self.details = lambda: details
 
 
 def explain(code, details="the server's words"):
@@ -56,5 +68,28 @@ def test_missing_options_with_batching():
     assert "beam_size" not in str(explain(Code.FAILED_PRECONDITION, details))
 
 
+def test_a_server_that_ends_the_handshake_may_want_tls():
+    """The details are gRPC's, of a server with TLS that no certificate was given to."""
+    for details in ("UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed", "Tls handshake fa"):
+        assert "if it verifies its clients" in str(explain(Code.UNAVAILABLE, details))
+    assert "TLS" not in str(explain(Code.UNAVAILABLE, "Connection refused"))
+
+
 def test_a_status_without_details():
     assert "no details" in str(explain(Code.UNAVAILABLE, None))
+
+
+def test_only_temporary_errors_are_retriable():
+    for code in Code:
+        expected = code in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.CANCELLED)
+        assert is_retriable(FailedCall(code)) == expected, code
+
+
+def test_a_message_that_is_too_large_is_not_retriable():
+    error = FailedCall(
+        Code.RESOURCE_EXHAUSTED, "CLIENT: Received message larger than max (9 vs. 4)"
+    )
+    assert is_size_error(error) and not is_retriable(error)
+    other = FailedCall(Code.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
+    assert not is_size_error(other)
+    assert not is_size_error(FailedCall(Code.RESOURCE_EXHAUSTED, None))

@@ -1,12 +1,16 @@
-"""Conversion of TensorProto without TensorFlow, compared with TensorFlow's own."""
+"""Tensors without TensorFlow, compared with its own; checks of an answer."""
 
 import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2
 
+from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.tensors import (
+    Answer,
+    TensorProto,
     float32_tensor,
     int32_tensor,
     nested_values,
@@ -14,9 +18,14 @@ from t2t_keras.serving.client.tensors import (
 )
 
 
+def make_array(proto):
+    """Returns a tensor's array, read by TensorFlow from the bytes of the message."""
+    return tf.make_ndarray(tensor_pb2.TensorProto.FromString(proto.SerializeToString()))
+
+
 def test_texts_are_encoded_byte_for_byte():
     texts = ["Größe", b"a\x00b", b"\xff\xfe", "", "\u2028", "\ud800"]
-    array = tf.make_ndarray(string_tensor(texts))
+    array = make_array(string_tensor(texts))
     assert (array.dtype, array.shape) == (object, (6,))
     assert array.tolist() == [
         "Größe".encode(),
@@ -29,9 +38,9 @@ def test_texts_are_encoded_byte_for_byte():
 
 
 def test_numbers_are_encoded_in_their_dtype():
-    ints = tf.make_ndarray(int32_tensor([3, -(2**31), 2**31 - 1]))
+    ints = make_array(int32_tensor([3, -(2**31), 2**31 - 1]))
     assert (ints.dtype, ints.tolist()) == (np.int32, [3, -(2**31), 2**31 - 1])
-    floats = tf.make_ndarray(float32_tensor([0.1, 2]))
+    floats = make_array(float32_tensor([0.1, 2]))
     assert floats.dtype == np.float32
     np.testing.assert_array_equal(floats, np.array([0.1, 2], np.float32))
 
@@ -39,7 +48,7 @@ def test_numbers_are_encoded_in_their_dtype():
 def test_empty_tensors():
     for make in (string_tensor, int32_tensor, float32_tensor):
         proto = make([])
-        assert tf.make_ndarray(proto).shape == (0,)
+        assert make_array(proto).shape == (0,)
         assert nested_values(proto) == []
 
 
@@ -61,7 +70,8 @@ def test_values_are_decoded_in_their_shape():
             proto.ClearField("tensor_content")
             field = {"float32": "float_val", "int32": "int_val", "bool": "bool_val"}
             getattr(proto, field.get(dtype, "int64_val")).extend(array.ravel().tolist())
-        assert nested_values(proto) == array.tolist(), row
+        ours = TensorProto.FromString(proto.SerializeToString())
+        assert nested_values(ours) == array.tolist(), row
 
 
 @pytest.mark.parametrize(
@@ -70,6 +80,7 @@ def test_values_are_decoded_in_their_shape():
         (lambda p: p.float_val.append(1.0), r"3 values in a tensor of shape \[2\]"),
         (lambda p: p.tensor_shape.dim.add(size=-1), r"2 values .* shape \[2, -1\]"),
         (lambda p: setattr(p, "dtype", 2), "a tensor of dtype DT_DOUBLE"),
+        (lambda p: setattr(p, "dtype", 14), "a tensor of dtype number 14"),
         (lambda p: setattr(p, "tensor_content", b"abcde"), "5 bytes of packed values"),
     ],
 )
@@ -85,3 +96,63 @@ def test_packed_strings_are_refused_with_the_name_of_the_servers_flag():
     proto.tensor_content = b"\x01a"
     with pytest.raises(ValueError, match="--enable_serialization_as_tensor_content"):
         nested_values(proto)
+
+
+def answer(**outputs):
+    return Answer(outputs, 2, "nbest")
+
+
+def test_a_correct_answer_is_returned():
+    correct = answer(score=[1.0, 2.0], lengths=[[1], [2]], truncated=[True, False])
+    assert correct.column("score", float) == [1.0, 2.0]
+    assert correct.rows("lengths", int, at_least=1) == [[1], [2]]
+    assert correct.truncated() == [True, False]
+
+
+def test_an_older_export_without_truncated_counts_as_not_truncated():
+    assert answer().truncated() == [False, False]
+
+
+def test_no_texts_have_no_rows():
+    empty = Answer({"lengths": []}, 0, "nbest")
+    assert empty.rows("lengths", int, at_least=9) == []
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        (
+            {"b": [1.0], "a": [2.0]},
+            r"returned no output 'score' \(got: a, b\)\. Is it a model",
+        ),
+        ({}, r"'nbest' returned no output 'score' \(got: nothing\)"),
+        ({"score": [1.0]}, "returned 1 value for 2 texts in output 'score'"),
+        ({"score": [1.0] * 3}, "returned 3 values for 2 texts in output 'score'"),
+        ({"score": 1.0}, "returned a scalar for 2 texts in output 'score'"),
+        ({"score": [1.0, b"x"]}, "returned 'score' as bytes instead of float"),
+        ({"score": [[1.0], [1.0]]}, "returned 'score' as list instead of float"),
+    ],
+)
+def test_errors_of_a_column(outputs, message):
+    with pytest.raises(ServerError, match=message) as raised:
+        answer(**outputs).column("score", float)
+    assert raised.value.code is None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        ({"lengths": [1, 2]}, "returned 'lengths' as int instead of list"),
+        (
+            {"lengths": [[1, 1], [2, 2.0]]},
+            "returned 'lengths' as float instead of int",
+        ),
+        (
+            {"lengths": [[1], [2]]},
+            "returns 1 translations of each text. Received: n_bes",
+        ),
+    ],
+)
+def test_errors_of_rows(outputs, message):
+    with pytest.raises(ServerError, match=message):
+        answer(**outputs).rows("lengths", int, at_least=2)
