@@ -220,9 +220,7 @@ flags.DEFINE_integer(
     "that is also 0, one for each core and at least four.",
     lower_bound=0,
 )
-_VERSION = flags.DEFINE_bool(
-    "version", False, "Whether to print the version and end."
-)
+_VERSION = flags.DEFINE_bool("version", False, "Whether to print the version and end.")
 
 
 def _define_other_flags() -> None:

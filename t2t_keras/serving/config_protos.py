@@ -38,5 +38,10 @@ def ssl_config() -> Any:
     return _message("SSLConfig")
 
 
+def monitoring_config() -> Any:
+    """Returns an empty `tensorflow.serving.MonitoringConfig`."""
+    return _message("MonitoringConfig")
+
+
 def _message(name: str) -> Any:
     return load_messages("server_configs.proto", "tensorflow.serving")[name]()

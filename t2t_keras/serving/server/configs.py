@@ -15,11 +15,15 @@ from tensorflow_serving.config import model_server_config_pb2
 from t2t_keras.errors import UserError
 from t2t_keras.serving.config_protos import (
     batching_parameters,
+    monitoring_config,
     read_text_proto,
     ssl_config,
 )
 from t2t_keras.serving.server.batching import BatchingOptions
 from t2t_keras.serving.server.errors import invalid_argument
+
+# TensorFlow Serving's default.
+METRICS_PATH = "/monitoring/prometheus/metrics"
 
 ModelServerConfig = Any
 ModelConfig = Any
@@ -209,6 +213,18 @@ def read_credentials(path: str) -> grpc.ServerCredentials:
     finally:
         probe.stop(None)
     return credentials
+
+
+def read_metrics_path(path: str) -> str:
+    """Returns the path of the metrics in a file of type `MonitoringConfig`; "" for off.
+
+    Raises:
+        UserError: If the file cannot be read.
+    """
+    prometheus = read_text_proto(path, monitoring_config()).prometheus_config
+    if prometheus.path and not prometheus.path.startswith("/"):
+        raise UserError(f"{path}: a path begins with /. Received: {prometheus.path}")
+    return (prometheus.path or METRICS_PATH) if prometheus.enable else ""
 
 
 def channel_arguments(text: str) -> list[tuple[str, int | str]]:

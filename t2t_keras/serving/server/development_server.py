@@ -146,8 +146,41 @@ def _load_models(
     path = settings.model_config_file
     seconds = settings.model_config_file_poll_wait_seconds
     if path and seconds:
-        watch = watch_config(path, config, seconds, models, report_end)
+        watch = watch_config(path, config, seconds, models, models.log, report_end)
         stack.callback(watch.close)
+
+
+def serve_until_signal(settings: ServerSettings, log: Log) -> int:
+    """Serves until SIGINT or SIGTERM; returns the signal's number.
+
+    To be called in the main thread. Arguments and errors are those of
+    `running_server`.
+    """
+    with running_server(settings, log) as server:
+        signals = SignalWaiter()
+        if server.rest_port:
+            log(f"REST API on port {server.rest_port}")
+        log(f"serving {server.models.describe()} on port {server.port}")
+        return signals.wait()
+
+
+def _models_config(settings: ServerSettings) -> ModelServerConfig:
+    if settings.model_config_file:
+        return read_models(settings.model_config_file)
+    path = os.path.abspath(settings.model_base_path)
+    return single_model(settings.model_name, path)
+
+
+def _grpc_options(settings: ServerSettings) -> GrpcOptions:
+    path = settings.ssl_config_file
+    return GrpcOptions(
+        host=settings.host,
+        port=settings.port,
+        socket_path=settings.grpc_socket_path,
+        credentials=read_credentials(path) if path else None,
+        channel_arguments=channel_arguments(settings.grpc_channel_arguments),
+        health=settings.enable_grpc_healthcheck_service,
+    )
 
 
 def watch_config(
@@ -155,6 +188,7 @@ def watch_config(
     used: ModelServerConfig,
     seconds: float,
     models: Models,
+    log: Log,
     on_end: Callable[[], None] = lambda: None,
 ) -> Watch:
     """Starts to apply the list of models in a file again and again.
@@ -168,6 +202,7 @@ def watch_config(
         used: Content of the file when it was last applied.
         seconds: Seconds between two readings.
         models: Models of the server.
+        log: Called with a line for each change.
         on_end: Called if the thread ends before it is closed.
     """
     refused = False
@@ -183,10 +218,10 @@ def watch_config(
                 f"{path} was read again and not used: {describe_error(error)}"
             ) from error
         if refused or found != used:
-            models.log(f"{path} was read again")
+            log(f"{path} was read again")
         used, refused = found, False
 
-    return Watch(look, seconds, models.log, on_end)
+    return Watch(look, seconds, log, on_end)
 
 
 def _rest_options(settings: ServerSettings) -> RestOptions:

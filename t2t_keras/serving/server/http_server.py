@@ -186,8 +186,8 @@ class BodyReader:
         if size > self._max_bytes:
             raise HttpError(
                 413,
-                f"The body of the request is larger than {self._max_bytes:,} bytes, the "
-                "maximum. Send fewer texts at a time.",
+                f"The body of the request is larger than {self._max_bytes:,} bytes. "
+                "Send fewer texts at a time.",
             )
 
 

@@ -62,9 +62,7 @@ OTHER_FLAGS = MappingProxyType(
         "thread_pool_factory_config_file": OtherFlag(
             str, False, "use --tensorflow_inter_op_parallelism"
         ),
-        "mixed_precision": OtherFlag(
-            str, False, "use export --precision=bfloat16"
-        ),
+        "mixed_precision": OtherFlag(str, False, "use export --precision=bfloat16"),
         "enable_serialization_as_tensor_content": OtherFlag(
             bool, False, "clients read the fields of a type"
         ),

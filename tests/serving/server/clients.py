@@ -22,8 +22,11 @@ from t2t_keras.serving.server.configs import single_model
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.grpc_server import GrpcOptions, GrpcServer
 from t2t_keras.serving.server.health import HealthService
+from t2t_keras.serving.server.http_server import HttpServer
 from t2t_keras.serving.server.loading import Loader
+from t2t_keras.serving.server.metrics import Metrics
 from t2t_keras.serving.server.models import Models, WatchOptions
+from t2t_keras.serving.server.rest_api import RestOptions, rest_app
 from t2t_keras.serving.server.versions import Retries
 from t2t_keras.serving.server.workers import Workers
 
@@ -36,11 +39,13 @@ class Client:
     Attributes:
         stop: Function that stops a server in this process; takes the grace period in
             seconds.
+        rest_port: Port of the REST API of a server in this process.
     """
 
     def __init__(self, address: str = "", channel: grpc.Channel | None = None):
         self.address = address
         self.stop: Callable[[float], None] = lambda _: None
+        self.rest_port = 0
         self.channel = channel or grpc.insecure_channel(address)
         self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(
             self.channel
@@ -120,8 +125,7 @@ def serving(
     batching: BatchingOptions | None = None,
     config=None,
     lines: list[str] | None = None,
-    max_running: int = 128,
-    **grpc_options,
+    **options,
 ) -> Iterator[Client]:
     """Serves a directory from this process on a free port; yields a client."""
     log = [] if lines is None else lines
@@ -131,7 +135,7 @@ def serving(
         models.configure(config or single_model("translate", str(base))), 60
     )
     models.start_watching()
-    with started(models, max_running, **grpc_options) as client:
+    with started(models, **options) as client:
         yield client
     models.close()
     if scheduler is not None:
@@ -139,24 +143,26 @@ def serving(
 
 
 @contextlib.contextmanager
-def started(models, max_running: int = 128, **grpc_options) -> Iterator[Client]:
-    """Starts a gRPC server of given models; yields a client."""
+def started(
+    models, max_running: int = 128, rest: RestOptions | None = None, **grpc_options
+) -> Iterator[Client]:
+    """Starts servers of given models for gRPC and REST; yields a client."""
     with start_blocking_portal() as portal:
         health = portal.call(HealthService)
         workers = portal.call(Workers, max_running)
-        server = portal.call(
-            GrpcServer,
-            ServerCore(models, max_rows=1024),
-            workers,
-            health,
-            GrpcOptions(**{"port": 0, **grpc_options}),
-        )
+        core = ServerCore(models, 1024, Metrics())
+        options = GrpcOptions(**{"port": 0, **grpc_options})
+        server = portal.call(GrpcServer, core, workers, health, options)
         client = Client(f"localhost:{portal.call(server.start)}")
+        app = rest_app(core, workers, rest or RestOptions())
+        http_server = HttpServer(app, "127.0.0.1", 0)
+        client.rest_port = portal.call(http_server.start)
 
         def stop(seconds: float) -> None:
             portal.call(health.stop_serving)
             portal.call(workers.drain, seconds)
             portal.call(server.stop)
+            portal.call(http_server.stop)
 
         client.stop = stop
         try:

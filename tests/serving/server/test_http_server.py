@@ -1,0 +1,120 @@
+"""HTTP server: clients that send slowly, nothing, or nonsense; memory for bodies."""
+
+import asyncio
+import contextlib
+import http.client
+import random
+import socket
+import time
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.server import http_server
+from t2t_keras.serving.server.http_server import BodyReader, HttpError, HttpServer
+
+
+@contextlib.contextmanager
+def serving(reader: BodyReader):
+    """Serves an application that answers with the size of a body; yields its port."""
+
+    async def size(request: Request) -> JSONResponse:
+        try:
+            return JSONResponse(len(await reader.read(request)))
+        except HttpError as error:
+            return JSONResponse(error.message, error.status, {"Connection": "close"})
+
+    app = Starlette(routes=[Route("/", size, methods=["POST"])])
+    with start_blocking_portal() as portal:
+        server = HttpServer(app, "127.0.0.1", 0)
+        try:
+            yield portal.call(server.start)
+        finally:
+            portal.call(server.stop)
+
+
+def send(port: int, *parts: bytes, pause: float = 0.0) -> bytes:
+    """Sends parts of a request; returns all that comes back."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        with contextlib.suppress(OSError):
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+        with contextlib.suppress(ConnectionResetError):
+            return b"".join(iter(lambda: connection.recv(10_000), b""))
+    return b""
+
+
+def head(size: int, *headers: str) -> bytes:
+    lines = ["POST / HTTP/1.1", "Host: a", f"Content-Length: {size}", *headers]
+    return "\r\n".join([*lines, "Connection: close", "", ""]).encode()
+
+
+def test_a_head_that_arrives_slowly_or_never_ends_the_connection(monkeypatch):
+    monkeypatch.setattr(http_server, "_HEAD_SECONDS", 0.5)
+    with serving(BodyReader(1000, 60.0)) as port:
+        start = time.monotonic()
+        assert send(port) == b""
+        assert send(port, *[b"P", b"O", b"S", b"T"] * 3, pause=0.1) == b""
+        assert 0.9 < time.monotonic() - start < 30
+        # A body may take longer than a head.
+        answer = send(port, head(3), *b"a b c".split(), pause=0.4)
+        assert answer.endswith(b"\r\n\r\n3")
+
+
+def test_a_connection_that_waits_for_its_next_request_has_more_time(monkeypatch):
+    monkeypatch.setattr(http_server, "_HEAD_SECONDS", 0.3)
+    with serving(BodyReader(1000, 60.0)) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        for _ in range(2):
+            connection.request("POST", "/", "x")
+            assert connection.getresponse().read() == b"1"
+            kept = connection.sock
+            time.sleep(1.0)
+        # The beginning of a head ends the patience.
+        kept.sendall(b"POST / HT")
+        assert kept.recv(10_000) == b""
+        connection.close()
+
+
+def test_bodies_share_the_memory():
+    """Of 16 times the size of one; what is taken becomes free again."""
+    with serving(BodyReader(100_000, 60.0)) as port:
+        with contextlib.ExitStack() as stack:
+            for _ in range(16):
+                connection = socket.create_connection(("127.0.0.1", port))
+                stack.enter_context(connection)
+                connection.sendall(head(100_000) + b"x" * 99_999)
+            deadline = time.monotonic() + 60
+            while b"503" not in send(port, head(60_000), b"x" * 60_000)[:20]:
+                assert time.monotonic() < deadline
+        while not send(port, head(60_000), b"x" * 60_000).endswith(b"60000"):
+            assert time.monotonic() < deadline
+
+
+def test_nonsense_harms_nobody():
+    """Random bytes, and random changes of a valid request."""
+    rng = random.Random(3)
+    valid = head(5, "Content-Encoding: gzip", "Expect: 100-continue") + b"abcde"
+    with serving(BodyReader(1000, 1.0)) as port:
+        for _ in range(300):
+            data = bytearray(valid)
+            for _ in range(rng.randint(1, 6)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            if rng.random() < 0.2:
+                data = bytearray(rng.randbytes(rng.randint(1, 200)))
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(data)
+        assert send(port, head(3), b"abc").endswith(b"3")
+
+
+def test_a_port_that_is_taken_is_an_error():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened at"):
+            asyncio.run(HttpServer(Starlette(), "127.0.0.1", port).start())

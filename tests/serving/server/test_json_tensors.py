@@ -1,0 +1,204 @@
+"""JSON bodies of the REST API: rows, columns, types, and what is refused.
+
+Expected messages are those of tensorflow_serving/util/json_tensor.cc.
+"""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import predict_pb2
+
+from t2t_keras.serving.server.errors import ServingError
+from t2t_keras.serving.server.json_tensors import (
+    from_response,
+    parse_body,
+    to_request,
+)
+
+
+def infos(**dtypes):
+    return {
+        name: meta_graph_pb2.TensorInfo(dtype=tf.as_dtype(dtype).as_datatype_enum)
+        for name, dtype in dtypes.items()
+    }
+
+
+def arrays(body, **dtypes):
+    """Returns the arrays of a request's inputs by name."""
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = to_request(parse_body(body), infos(**dtypes))
+    return {name: tf.make_ndarray(proto) for name, proto in request.inputs.items()}
+
+
+def check(found, name, expected):
+    np.testing.assert_array_equal(found[name], expected)
+    assert found[name].dtype == expected.dtype
+    assert found[name].shape == expected.shape
+
+
+def texts(*values):
+    return np.array(values, object)
+
+
+def test_rows_of_one_input():
+    check(arrays({"instances": ["ä", ""]}, x="string"), "x", texts("ä".encode(), b""))
+    found = arrays({"instances": [[[1, 2]], [[3, 4]], [[5, 6]]]}, x="int32")
+    check(found, "x", np.array([[[1, 2]], [[3, 4]], [[5, 6]]], np.int32))
+    found = arrays({"instances": [{"x": 1.5}, {"x": -2}]}, x="float32")
+    check(found, "x", np.array([1.5, -2], np.float32))
+
+
+def test_rows_of_several_inputs():
+    body = {"instances": [{"a": "x", "b": [1, 2]}, {"b": [3, 4], "a": "y"}]}
+    found = arrays(body, a="string", b="int64")
+    check(found, "a", texts(b"x", b"y"))
+    check(found, "b", np.array([[1, 2], [3, 4]], np.int64))
+
+
+def test_columns():
+    check(arrays({"inputs": [True, False]}, x="bool"), "x", np.array([True, False]))
+    check(arrays({"inputs": 2.5}, x="float64"), "x", np.array(2.5))
+    found = arrays({"inputs": {"a": [], "b": [[1], [2]]}}, a="string", b="uint8")
+    check(found, "a", np.array([], object))
+    check(found, "b", np.array([[1], [2]], np.uint8))
+
+
+@pytest.mark.parametrize("key", ["instances", "inputs"])
+def test_binary_values(key):
+    values = [b"\0\xff", b"", b"abcd"]
+    encoded = [{"b64": base64.b64encode(value).decode()} for value in values]
+    check(arrays({key: encoded}, x="string"), "x", texts(*values))
+    # Without padding as well.
+    check(arrays({key: [{"b64": "AP8"}]}, x="string"), "x", texts(b"\0\xff"))
+
+
+def test_numbers_that_json_does_not_have():
+    found = arrays(b'{"instances": [NaN, Infinity, -Infinity, 1e400]}', x="float32")
+    check(found, "x", np.array([np.nan, np.inf, -np.inf, np.inf], np.float32))
+
+
+def test_what_follows_the_document_and_a_byte_order_mark_are_ignored():
+    body = b'\xef\xbb\xbf {"instances": ["a"]} and more'
+    check(arrays(body, x="string"), "x", texts(b"a"))
+
+
+DEEP = b'{"instances": ' + b"[" * 100_000
+STRING, FLOAT = {"x": "string"}, {"x": "float32"}
+PARSE = "JSON Parse error: "
+REFUSED = [
+    (b"", STRING, PARSE + "The document is empty"),
+    (b"instances = [1, 2]", STRING, PARSE + "Invalid value. .* at offset: 0"),
+    (b'{"instances": ["a"', STRING, PARSE + "Invalid value. .* at offset: 18"),
+    (b'{"instances": ["\xff"]}', STRING, PARSE + "Invalid encoding in string"),
+    (b'{"instances": ["\\ud800"]}', STRING, PARSE + "The surrogate pair"),
+    (b'{"instances": [' + b"9" * 5000 + b"]}", STRING, PARSE + "Invalid value"),
+    (b"[1]", STRING, r"JSON Value: \[1\] Is not object"),
+    ({}, STRING, "Missing 'inputs' or 'instances' key"),
+    ({"signature_name": 1}, STRING, ".*'signature_name' key must be a string value"),
+    ({"instances": [], "inputs": []}, STRING, ".*expecting only one of 'inputs' or"),
+    ({"instances": []}, STRING, ".*No values in 'instances' array"),
+    ({"instances": "a"}, STRING, ".*Expecting 'instances' to be an list/array"),
+    ({"instances": ["a", ["b"]]}, STRING, "Encountered list at unexpected level: 1"),
+    ({"instances": [["a"], "b"]}, STRING, '.*"b" found at incorrect level: 2 in'),
+    ({"instances": [["a"], ["b", "c"]]}, STRING, ".*unexpected size: 2 at level: 1"),
+    ({"instances": ["a", {"x": "b"}]}, STRING, "Expecting value/list but got object"),
+    (
+        {"instances": [{"x": "b"}, "a"]},
+        STRING,
+        "Expecting object but got list at item 1",
+    ),
+    ({"instances": [{"y": "b"}]}, STRING, ".*does not have named input: y"),
+    ({"instances": [{}]}, STRING, ".*keys must be equal to: x"),
+    ({"instances": ["a"]}, {"x": "string", "y": "string"}, "instances is a plain list"),
+    ({"inputs": ["a"]}, {"x": "string", "y": "string"}, "inputs is a plain value/list"),
+    ({"inputs": {"x": 1}}, {"x": "int32", "y": "int32"}, "Missing named input: y"),
+    ({"instances": ["a"]}, {}, "Failed to get input map for signature: DEFAULT"),
+    ({"instances": ["x"]}, FLOAT, 'JSON Value: "x" Type: String is not .* type: float'),
+    ({"instances": [None]}, FLOAT, "JSON Value: null Type: Null is not of expected"),
+    ({"instances": [True]}, FLOAT, "JSON Value: true Type: True is not of expected"),
+    ({"instances": [{"b64": "AA"}]}, FLOAT, ".*Type: Object is not of expected type"),
+    ({"instances": [1]}, STRING, "JSON Value: 1 Type: Number is not .* type: string"),
+    ({"instances": [1.0]}, {"x": "int32"}, ".*is not of expected type: int32"),
+    ({"instances": [2**31]}, {"x": "int32"}, ".*is not of expected type: int32"),
+    ({"instances": [-1]}, {"x": "uint64"}, ".*is not of expected type: uint64"),
+    ({"instances": [1]}, {"x": "bool"}, ".*is not of expected type: bool"),
+    ({"instances": [{"b64": "?"}]}, STRING, "Unable to base64 decode"),
+    ({"inputs": [{"b64": "AA", "c": 1}]}, STRING, ".*not formatted correctly for base"),
+    ({"instances": [1]}, {"x": "complex64"}, "Conversion of JSON Value: 1 to type"),
+]
+
+
+@pytest.mark.parametrize(("body", "dtypes", "message"), REFUSED)
+def test_refusals(body, dtypes, message):
+    with pytest.raises(ServingError) as caught:
+        arrays(body, **dtypes)
+    assert caught.value.code.name in ("INVALID_ARGUMENT", "UNIMPLEMENTED")
+    assert re.match(message, caught.value.message), caught.value.message
+    assert len(caught.value.message) < 1000
+
+
+def test_a_document_that_is_nested_too_deeply():
+    with pytest.raises((ServingError, RecursionError)):
+        arrays(DEEP + b"]" * 100_000 + b"}", **STRING)
+
+
+def response(**outputs):
+    message = predict_pb2.PredictResponse()
+    for name, value in outputs.items():
+        message.outputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return message
+
+
+def test_answers_by_rows_and_by_columns():
+    one = response(y=[["ä", "b"], ["c", "d"]])
+    assert json.loads(from_response(one, True)) == {
+        "predictions": [["ä", "b"], ["c", "d"]]
+    }
+    assert json.loads(from_response(one, False)) == {
+        "outputs": [["ä", "b"], ["c", "d"]]
+    }
+    two = response(y=[1, 2], z=[[True], [False]])
+    assert json.loads(from_response(two, True)) == {
+        "predictions": [{"y": 1, "z": [True]}, {"y": 2, "z": [False]}]
+    }
+    assert json.loads(from_response(two, False)) == {
+        "outputs": {"y": [1, 2], "z": [[True], [False]]}
+    }
+    none = response(y=np.zeros([0, 2]), z=np.zeros([0], np.int32))
+    assert json.loads(from_response(none, True)) == {"predictions": []}
+
+
+def test_numbers_are_the_shortest_that_are_read_as_the_same():
+    rng = np.random.default_rng(1)
+    values = np.exp(rng.uniform(-80, 80, 5000)) * rng.choice([-1, 1], 5000)
+    for dtype in (np.float32, np.float64):
+        array = values.astype(dtype)
+        text = from_response(response(y=array), True)
+        np.testing.assert_array_equal(
+            np.array(json.loads(text)["predictions"], dtype), array
+        )
+    text = from_response(response(y=np.array([0.1, 3, -0.0], np.float32)), True)
+    assert text == b'{"predictions": [0.1, 3.0, -0.0]}'
+    text = from_response(response(y=np.array([np.nan, np.inf, -np.inf])), True)
+    assert text == b'{"predictions": [NaN, Infinity, -Infinity]}'
+
+
+def test_bytes_leave_as_they_came_or_in_base64():
+    raw = from_response(response(y=np.array([b"\xff\0"], object)), True)
+    assert raw == b'{"predictions": ["\xff\\u0000"]}'
+    encoded = from_response(response(y_bytes=np.array([b"\xff\0"], object)), False)
+    assert json.loads(encoded) == {"outputs": [{"b64": "/wA="}]}
+
+
+def test_outputs_without_rows_are_refused_in_row_format():
+    scalar = response(y=1.5)
+    assert json.loads(from_response(scalar, False)) == {"outputs": 1.5}
+    with pytest.raises(ServingError, match="Tensor name: y has no shape information"):
+        from_response(scalar, True)
+    with pytest.raises(ServingError, match="z has inconsistent batch size: 3 expect"):
+        from_response(response(y=[1, 2], z=[1, 2, 3]), True)
