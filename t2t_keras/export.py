@@ -20,7 +20,13 @@ from types import MappingProxyType
 from absl import flags
 
 from t2t_keras.runs import ensembles
-from t2t_keras.runs.export_settings import ExportSettings, parse_batch_sizes
+from t2t_keras.runs.export_settings import (
+    ExportSettings,
+    parse_batch_sizes,
+    parse_warm_up,
+    select_warm_up,
+    signature_names,
+)
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
@@ -90,6 +96,13 @@ _BATCH_SIZES = flags.DEFINE_list(
     "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which compiles a "
     "program for each.",
 )
+_WARM_UP = flags.DEFINE_list(
+    "warm_up",
+    ["serving_default"],
+    "Signatures that a server calls while it loads a version, comma-separated; or all, "
+    "or none. Each lengthens the load by seconds; every other one pays for it at its "
+    "first call.",
+)
 flags.DEFINE_string(
     "model_name", "translate", "Name of the model in requests to a server."
 )
@@ -138,6 +151,7 @@ _SAVED_MODELS_ONLY = (
     "is for SavedModels: models of other formats are one Transformer, with its whole "
     "vocabulary. Leave it out, or choose --format=text or ids."
 )
+_WARM_UP_ONLY = "is for SavedModels. Add --format=text or ids, or leave it out."
 _NO_EFFECT = (
     "has no effect: settings of the search are chosen when this format is used."
 )
@@ -159,6 +173,7 @@ def main() -> int:
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
         batch_sizes=parse_batch_sizes(_BATCH_SIZES.value or ()),
+        warm_up=tuple(_WARM_UP.value),
         sample=None if sampling is None else Sampling(**sampling),
         **program.flag_values(_SETTINGS),
     )
@@ -187,6 +202,19 @@ def _check() -> None:
     ensembles.check(**program.search_model_values())
     _SAMPLING.check()
     parse_batch_sizes(_BATCH_SIZES.value or ())
+    _check_warm_up()
+
+
+def _check_warm_up() -> None:
+    """Raises `UserError` if one of the exports has no such signature to warm up."""
+    warm_up = parse_warm_up(_WARM_UP.value)
+    formats = [each for each in _SAVED_MODELS if each in _FORMAT.value]
+    if not formats:
+        program.refuse_flags(("warm_up",), _WARM_UP_ONLY)
+    for export_format in formats:
+        sample, prefix = program.flag_values(("sample", "prefix")).values()
+        names = signature_names(export_format, sample=sample, prefix=prefix)
+        select_warm_up(warm_up, names, export_format)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.serving import signature
 from t2t_keras.settings.config import DecodingConfig
+
+# Words that replace a list of signatures to warm up.
+ALL, NONE = "all", "none"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -32,10 +36,13 @@ class ExportSettings:
         sample: Settings of signature sample, a `Sampling`, or None without it.
         prefix: Whether there is a signature that takes beginnings of translations.
         model_name: Model name in requests, in lower-case letters, digits and hyphens.
+        warm_up: Names of the signatures that a server calls while it loads the version;
+            ("all",) or ("none",).
 
     Raises:
         UserError: If the name has other characters, a number is too small, batch sizes
-            are not ascending, or there is no such precision.
+            are not ascending, there is no such precision, or no signature to warm up is
+            named.
     """
 
     decoding: DecodingConfig
@@ -50,6 +57,7 @@ class ExportSettings:
     model_name: str = "translate"
     sample: Any = None
     prefix: bool = False
+    warm_up: tuple[str, ...] = (signature.TRANSLATE,)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.model_name):
@@ -78,6 +86,13 @@ class ExportSettings:
         sizes = parse_batch_sizes([str(size) for size in self.batch_sizes])
         default = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
         object.__setattr__(self, "batch_sizes", sizes or default)
+        object.__setattr__(self, "warm_up", parse_warm_up(self.warm_up))
+
+    def signatures(self, export_format: str) -> tuple[str, ...]:
+        """Returns the names of the signatures of an export in a format."""
+        return signature_names(
+            export_format, sample=self.sample is not None, prefix=self.prefix
+        )
 
 
 def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
@@ -93,3 +108,72 @@ def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
             f"Received: {','.join(texts)}"
         )
     return sizes
+
+
+def signature_names(
+    export_format: str, *, sample: bool, prefix: bool
+) -> tuple[str, ...]:
+    """Returns the names of the signatures of an export.
+
+    Args:
+        export_format: "text" or "ids".
+        sample: Whether the text format has signature sample.
+        prefix: Whether the text format has signature translate_with_prefix.
+    """
+    if export_format == "ids":
+        return signature.IDS_SIGNATURES
+    optional = {signature.SAMPLE: sample, signature.TRANSLATE_WITH_PREFIX: prefix}
+    names = [name for name, has_it in optional.items() if has_it]
+    return (*signature.TEXT_SIGNATURES, *names)
+
+
+def parse_warm_up(names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the values of --warm_up, each once.
+
+    Raises:
+        UserError: If there are none, or "all" or "none" beside others.
+    """
+    stripped = tuple(dict.fromkeys(name.strip() for name in names))
+    if not stripped or (len(stripped) > 1 and {ALL, NONE, ""} & {*stripped}):
+        raise UserError(
+            "--warm_up must be names of signatures, for example serving_default,nbest, "
+            f"or one of the words {ALL} and {NONE}. Received: {','.join(names)!r}"
+        )
+    return stripped
+
+
+def select_warm_up(
+    warm_up: Sequence[str], existing: Sequence[str], export_format: str
+) -> tuple[str, ...]:
+    """Returns the names of the signatures that a server calls while it loads a version.
+
+    Args:
+        warm_up: Values of --warm_up.
+        existing: Names of the signatures of the export.
+        export_format: Format of the export, for the message.
+
+    Raises:
+        UserError: If the export does not have one of these signatures.
+    """
+    if NONE in warm_up:
+        return ()
+    if ALL in warm_up:
+        return tuple(existing)
+    for name in warm_up:
+        if name not in existing:
+            raise UserError(
+                f"--warm_up: an export with --format={export_format} has no signature "
+                f"{name!r}. With these flags it has {', '.join(existing)}."
+                f"{_advice(name, existing)}"
+            )
+    return tuple(warm_up)
+
+
+def _advice(name: str, existing: Sequence[str]) -> str:
+    """Returns how to have a signature that an export lacks, as a sentence."""
+    flags = {signature.SAMPLE: "sample", signature.TRANSLATE_WITH_PREFIX: "prefix"}
+    if name in flags:
+        return f" It needs --format=text --{flags[name]}."
+    if name in (*signature.TEXT_SIGNATURES, *signature.IDS_SIGNATURES):
+        return " Export one format at a time, each with its own --warm_up."
+    return did_you_mean(name, existing)
