@@ -2,12 +2,10 @@
 
     python -m benchmarks.warm_up --model_dir=runs/tiny
 
-Exports the run once for each choice of `--warm_up`, starts the embedded server on it, and
-calls each signature twice with one short text. Only the first call of a signature is
-slow: TensorFlow then optimizes its graph. Prints a Markdown table.
-
-The machine should be idle, and the server cannot start faster than on one core: the
-graph is optimized by one thread.
+Exports the run once for each choice of `--warm_up`, starts the embedded server on each
+export in turn, and calls each signature twice with one short text. The first call of a
+signature is slow, because TensorFlow then optimizes its graph. Prints a Markdown table.
+The machine should be idle.
 """
 
 import argparse
@@ -25,10 +23,12 @@ import grpc
 import numpy as np
 
 from benchmarks.server_process import ServerProcess, started_server
+from t2t_keras.runs.export_settings import signature_names
 from t2t_keras.serving import signature
 from t2t_keras.serving.client.protos import PredictionServiceStub, PredictRequest
 from t2t_keras.serving.client.tensors import string_tensor
 
+SIGNATURES = signature_names("text", sample=False, prefix=False)
 CHOICES = ("all", signature.TRANSLATE, "none")
 TEXT = b"The old teacher gave the child three red apples."
 
@@ -74,7 +74,7 @@ def make_request(name: str) -> PredictRequest:
 
 def measure(base: Path) -> Measured:
     """Starts a server of the newest version below `base`, and calls it."""
-    requests = {name: make_request(name) for name in signature.TEXT_SIGNATURES}
+    requests = {name: make_request(name) for name in SIGNATURES}
     start = time.monotonic()
     with started_server(base) as server:
         ready = time.monotonic() - start
@@ -119,7 +119,7 @@ def print_table(measured: Mapping[str, Sequence[Measured]]) -> None:
         "start until ready": lambda each: each.ready,
         "load": lambda each: each.load,
     }
-    for name in signature.TEXT_SIGNATURES:
+    for name in SIGNATURES:
         rows[f"`{name}`, first call"] = lambda each, name=name: each.calls[name][0]
         rows[f"`{name}`, second call"] = lambda each, name=name: each.calls[name][1]
     for title, value in rows.items():

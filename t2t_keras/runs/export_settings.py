@@ -12,6 +12,17 @@ from t2t_keras.settings.config import DecodingConfig
 # Words that replace a list of signatures to warm up.
 ALL, NONE = "all", "none"
 
+# Signatures of each format, without the optional ones.
+_TEXT_SIGNATURES = (
+    signature.TRANSLATE,
+    signature.NBEST,
+    signature.TRANSLATE_WITH_OPTIONS,
+    signature.SCORE_TARGET,
+    signature.ATTENTION,
+    signature.TRANSLATE_IDS,
+)
+_IDS_SIGNATURES = (signature.TRANSLATE, signature.TRANSLATE_IDS, signature.DETOKENIZE)
+
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -121,20 +132,25 @@ def signature_names(
         prefix: Whether the text format has signature translate_with_prefix.
     """
     if export_format == "ids":
-        return signature.IDS_SIGNATURES
+        return _IDS_SIGNATURES
     optional = {signature.SAMPLE: sample, signature.TRANSLATE_WITH_PREFIX: prefix}
     names = [name for name, has_it in optional.items() if has_it]
-    return (*signature.TEXT_SIGNATURES, *names)
+    return (*_TEXT_SIGNATURES, *names)
 
 
-def parse_warm_up(names: Sequence[str]) -> tuple[str, ...]:
+def parse_warm_up(names: Sequence[str] | str) -> tuple[str, ...]:
     """Returns the values of --warm_up, each once.
+
+    Args:
+        names: The values, or a text of them that is comma-separated, as in the flag.
 
     Raises:
         UserError: If there are none, or "all" or "none" beside others.
     """
+    names = names.split(",") if isinstance(names, str) else names
     stripped = tuple(dict.fromkeys(name.strip() for name in names))
-    if not stripped or (len(stripped) > 1 and {ALL, NONE, ""} & {*stripped}):
+    words = {ALL, NONE} & {*stripped}
+    if not stripped or "" in stripped or (words and len(stripped) > 1):
         raise UserError(
             "--warm_up must be names of signatures, for example serving_default,nbest, "
             f"or one of the words {ALL} and {NONE}. Received: {','.join(names)!r}"
@@ -174,6 +190,6 @@ def _advice(name: str, existing: Sequence[str]) -> str:
     flags = {signature.SAMPLE: "sample", signature.TRANSLATE_WITH_PREFIX: "prefix"}
     if name in flags:
         return f" It needs --format=text --{flags[name]}."
-    if name in (*signature.TEXT_SIGNATURES, *signature.IDS_SIGNATURES):
+    if name in (*_TEXT_SIGNATURES, *_IDS_SIGNATURES):
         return " Export one format at a time, each with its own --warm_up."
     return did_you_mean(name, existing)

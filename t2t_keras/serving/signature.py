@@ -26,14 +26,6 @@ TRANSLATE_IDS = "translate_ids"
 # Ids in, text out: in the export without a tokenizer, whose default takes ids too.
 DETOKENIZE = "detokenize"
 
-# Names in exports with text in and out, without the optional ones.
-TEXT_SIGNATURES = (
-    *(TRANSLATE, NBEST, TRANSLATE_WITH_OPTIONS, SCORE_TARGET, ATTENTION),
-    TRANSLATE_IDS,
-)
-# Names in exports with ids in and out.
-IDS_SIGNATURES = (TRANSLATE, TRANSLATE_IDS, DETOKENIZE)
-
 # [B] string, UTF-8, one sentence each.
 TEXT = "text"
 # [B] string, the best translation of each.
