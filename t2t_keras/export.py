@@ -22,10 +22,8 @@ from absl import flags
 from t2t_keras.runs import ensembles
 from t2t_keras.runs.export_settings import (
     ExportSettings,
+    check_flags,
     parse_batch_sizes,
-    parse_warm_up,
-    select_warm_up,
-    signature_names,
 )
 from t2t_keras.settings import program
 
@@ -96,7 +94,7 @@ _BATCH_SIZES = flags.DEFINE_list(
     "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which compiles a "
     "program for each.",
 )
-_WARM_UP = flags.DEFINE_list(
+flags.DEFINE_list(
     "warm_up",
     ["serving_default"],
     "Signatures that a server calls while it loads a version, comma-separated; or all, "
@@ -132,7 +130,7 @@ flags.DEFINE_bool(
 
 # Flags that are fields of `ExportSettings`.
 _SETTINGS = (
-    *("xla", "precision", "n_best", "model_name", "prefix"),
+    *("xla", "precision", "n_best", "model_name", "prefix", "warm_up"),
     *("max_source_length", "max_characters", "max_beam_size", "max_attention_length"),
 )
 _FOR_ONE_FORMAT = MappingProxyType(
@@ -151,7 +149,6 @@ _SAVED_MODELS_ONLY = (
     "is for SavedModels: models of other formats are one Transformer, with its whole "
     "vocabulary. Leave it out, or choose --format=text or ids."
 )
-_WARM_UP_ONLY = "is for SavedModels. Add --format=text or ids, or leave it out."
 _NO_EFFECT = (
     "has no effect: settings of the search are chosen when this format is used."
 )
@@ -173,7 +170,6 @@ def main() -> int:
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
         batch_sizes=parse_batch_sizes(_BATCH_SIZES.value or ()),
-        warm_up=tuple(_WARM_UP.value),
         sample=None if sampling is None else Sampling(**sampling),
         **program.flag_values(_SETTINGS),
     )
@@ -201,20 +197,8 @@ def _check() -> None:
             program.refuse_flags(names, reason)
     ensembles.check(**program.search_model_values())
     _SAMPLING.check()
-    parse_batch_sizes(_BATCH_SIZES.value or ())
-    _check_warm_up()
-
-
-def _check_warm_up() -> None:
-    """Raises `UserError` if one of the exports has no such signature to warm up."""
-    warm_up = parse_warm_up(_WARM_UP.value)
-    formats = [each for each in _SAVED_MODELS if each in _FORMAT.value]
-    if not formats:
-        program.refuse_flags(("warm_up",), _WARM_UP_ONLY)
-    for export_format in formats:
-        sample, prefix = program.flag_values(("sample", "prefix")).values()
-        names = signature_names(export_format, sample=sample, prefix=prefix)
-        select_warm_up(warm_up, names, export_format)
+    flags_of_settings = ("batch_sizes", "warm_up", "sample", "prefix")
+    check_flags(_FORMAT.value, **program.flag_values(flags_of_settings))
 
 
 if __name__ == "__main__":

@@ -106,6 +106,31 @@ class ExportSettings:
         )
 
 
+def check_flags(
+    formats: Sequence[str],
+    batch_sizes: Sequence[str] | None,
+    warm_up: Sequence[str],
+    *,
+    sample: bool,
+    prefix: bool,
+) -> None:
+    """Raises `UserError` if flags of an export have values that no export can have.
+
+    Args:
+        formats: Values of --format. Those that are no SavedModels are not checked.
+        batch_sizes: Values of --batch_sizes.
+        warm_up: Values of --warm_up.
+        sample: Whether the text format has signature sample.
+        prefix: Whether the text format has signature translate_with_prefix.
+    """
+    parse_batch_sizes(batch_sizes or ())
+    names = parse_warm_up(warm_up)
+    for each in ("text", "ids"):
+        if each in formats:
+            existing = signature_names(each, sample=sample, prefix=prefix)
+            select_warm_up(names, existing, each)
+
+
 def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
     """Returns the values of --batch_sizes as numbers.
 

@@ -271,7 +271,6 @@ REFUSED = (
         "--format=ids has no signature 'nbest'. With these flags it",
     ),
     (("--warm_up=sample", "--format=text"), "It needs --format=text --sample."),
-    (("--warm_up=all", "--format=keras"), "--warm_up is for SavedModels. Add --format"),
     (("--top_p=0.9",), "--top_p is for --sample. Add --sample, or leave it out."),
     (("--sample", "--top_p=2"), "--top_p must be more than 0 and at most 1. Rec"),
     (("--sample", "--format=ids"), "--sample is for signatures that take text. Add"),
@@ -310,7 +309,7 @@ def test_a_version_contains_all_files(reverse_run, trained):
     names = {path.name for path in version.parent.iterdir()}
     assert names == {
         *("1", "models.config", "batching.config", "monitoring.config"),
-        *("kubernetes.yaml", "README.md"),
+        *("compose.yaml", "kubernetes.yaml", "README.md"),
     }
 
 

@@ -112,12 +112,12 @@ def translate_lines(trained):
     return translator.translate(LINES)
 
 
-IDS_SIGNATURES = ["detokenize", "serving_default", "translate_ids"]
+IDS_SIGNATURES = ("detokenize", "serving_default", "translate_ids")
 
 
 @pytest.mark.parametrize(
     ("warm_up", "names"),
-    [("none", []), ("detokenize", ["detokenize"]), ("all", IDS_SIGNATURES)],
+    [("none", []), ("detokenize", ["detokenize"]), ("all", [*IDS_SIGNATURES])],
 )
 def test_the_chosen_signatures_are_warmed_up(shallow, tmp_path, warm_up, names):
     model_dir = ModelDir(tmp_path)
@@ -127,7 +127,7 @@ def test_the_chosen_signatures_are_warmed_up(shallow, tmp_path, warm_up, names):
     assert sorted({each.signature_name for each in requests}) == names
     card = json.loads((version / "model_card.json").read_text())
     assert sorted(card["warm_up"]) == names
-    assert sorted(card["signatures"]) == IDS_SIGNATURES
+    assert sorted(card["signatures"]) == [*IDS_SIGNATURES]
     assert model_dir.run_card()["export_ids"]["warm_up"] == [warm_up]
     assert exporting.newest_export(shallow, model_dir, "ids", settings) == version
     assert exporting.newest_export(shallow, model_dir, "ids", SETTINGS) is None
@@ -376,7 +376,8 @@ def test_a_version_that_the_existing_batching_config_refuses_is_not_written(
         each.name
         for each in exporting.find_differing_server_files(model_dir, "ids", named)
     }
-    assert kept == {path.name, "models.config", "kubernetes.yaml", "README.md"}
+    rendered = {"compose.yaml", "kubernetes.yaml", "README.md"}
+    assert kept == {path.name, "models.config", *rendered}
 
 
 @pytest.mark.slow
