@@ -20,7 +20,11 @@ from types import MappingProxyType
 from absl import flags
 
 from t2t_keras.runs import ensembles
-from t2t_keras.runs.export_settings import ExportSettings, parse_batch_sizes
+from t2t_keras.runs.export_settings import (
+    ExportSettings,
+    check_flags,
+    parse_batch_sizes,
+)
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
@@ -90,6 +94,13 @@ _BATCH_SIZES = flags.DEFINE_list(
     "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which compiles a "
     "program for each.",
 )
+flags.DEFINE_list(
+    "warm_up",
+    ["serving_default"],
+    "Signatures that a server calls while it loads a version, comma-separated; or all, "
+    "or none. Each lengthens the load by seconds; every other one pays for it at its "
+    "first call.",
+)
 flags.DEFINE_string(
     "model_name", "translate", "Name of the model in requests to a server."
 )
@@ -119,7 +130,7 @@ flags.DEFINE_bool(
 
 # Flags that are fields of `ExportSettings`.
 _SETTINGS = (
-    *("xla", "precision", "n_best", "model_name", "prefix"),
+    *("xla", "precision", "n_best", "model_name", "prefix", "warm_up"),
     *("max_source_length", "max_characters", "max_beam_size", "max_attention_length"),
 )
 _FOR_ONE_FORMAT = MappingProxyType(
@@ -186,7 +197,8 @@ def _check() -> None:
             program.refuse_flags(names, reason)
     ensembles.check(**program.search_model_values())
     _SAMPLING.check()
-    parse_batch_sizes(_BATCH_SIZES.value or ())
+    flags_of_settings = ("batch_sizes", "warm_up", "sample", "prefix")
+    check_flags(_FORMAT.value, **program.flag_values(flags_of_settings))
 
 
 if __name__ == "__main__":

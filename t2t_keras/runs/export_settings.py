@@ -5,8 +5,23 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.serving import signature
 from t2t_keras.settings.config import DecodingConfig
+
+# Words that replace a list of signatures to warm up.
+ALL, NONE = "all", "none"
+
+# Signatures of each format, without the optional ones.
+_TEXT_SIGNATURES = (
+    signature.TRANSLATE,
+    signature.NBEST,
+    signature.TRANSLATE_WITH_OPTIONS,
+    signature.SCORE_TARGET,
+    signature.ATTENTION,
+    signature.TRANSLATE_IDS,
+)
+_IDS_SIGNATURES = (signature.TRANSLATE, signature.TRANSLATE_IDS, signature.DETOKENIZE)
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -32,10 +47,13 @@ class ExportSettings:
         sample: Settings of signature sample, a `Sampling`, or None without it.
         prefix: Whether there is a signature that takes beginnings of translations.
         model_name: Model name in requests, in lower-case letters, digits and hyphens.
+        warm_up: Names of the signatures that a server calls while it loads the version;
+            ("all",) or ("none",).
 
     Raises:
         UserError: If the name has other characters, a number is too small, batch sizes
-            are not ascending, or there is no such precision.
+            are not ascending, there is no such precision, or no signature to warm up is
+            named.
     """
 
     decoding: DecodingConfig
@@ -50,6 +68,7 @@ class ExportSettings:
     model_name: str = "translate"
     sample: Any = None
     prefix: bool = False
+    warm_up: tuple[str, ...] = (signature.TRANSLATE,)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.model_name):
@@ -78,6 +97,38 @@ class ExportSettings:
         sizes = parse_batch_sizes([str(size) for size in self.batch_sizes])
         default = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
         object.__setattr__(self, "batch_sizes", sizes or default)
+        object.__setattr__(self, "warm_up", parse_warm_up(self.warm_up))
+
+    def signatures(self, export_format: str) -> tuple[str, ...]:
+        """Returns the names of the signatures of an export in a format."""
+        return signature_names(
+            export_format, sample=self.sample is not None, prefix=self.prefix
+        )
+
+
+def check_flags(
+    formats: Sequence[str],
+    batch_sizes: Sequence[str] | None,
+    warm_up: Sequence[str],
+    *,
+    sample: bool,
+    prefix: bool,
+) -> None:
+    """Raises `UserError` if flags of an export have values that no export can have.
+
+    Args:
+        formats: Values of --format. Those that are no SavedModels are not checked.
+        batch_sizes: Values of --batch_sizes.
+        warm_up: Values of --warm_up.
+        sample: Whether the text format has signature sample.
+        prefix: Whether the text format has signature translate_with_prefix.
+    """
+    parse_batch_sizes(batch_sizes or ())
+    names = parse_warm_up(warm_up)
+    for each in ("text", "ids"):
+        if each in formats:
+            existing = signature_names(each, sample=sample, prefix=prefix)
+            select_warm_up(names, existing, each)
 
 
 def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
@@ -93,3 +144,77 @@ def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
             f"Received: {','.join(texts)}"
         )
     return sizes
+
+
+def signature_names(
+    export_format: str, *, sample: bool, prefix: bool
+) -> tuple[str, ...]:
+    """Returns the names of the signatures of an export.
+
+    Args:
+        export_format: "text" or "ids".
+        sample: Whether the text format has signature sample.
+        prefix: Whether the text format has signature translate_with_prefix.
+    """
+    if export_format == "ids":
+        return _IDS_SIGNATURES
+    optional = {signature.SAMPLE: sample, signature.TRANSLATE_WITH_PREFIX: prefix}
+    names = [name for name, has_it in optional.items() if has_it]
+    return (*_TEXT_SIGNATURES, *names)
+
+
+def parse_warm_up(names: Sequence[str] | str) -> tuple[str, ...]:
+    """Returns the values of --warm_up, each once.
+
+    Args:
+        names: The values, or a text of them that is comma-separated, as in the flag.
+
+    Raises:
+        UserError: If there are none, or "all" or "none" beside others.
+    """
+    names = names.split(",") if isinstance(names, str) else names
+    stripped = tuple(dict.fromkeys(name.strip() for name in names))
+    words = {ALL, NONE} & {*stripped}
+    if not stripped or "" in stripped or (words and len(stripped) > 1):
+        raise UserError(
+            "--warm_up must be names of signatures, for example serving_default,nbest, "
+            f"or one of the words {ALL} and {NONE}. Received: {','.join(names)!r}"
+        )
+    return stripped
+
+
+def select_warm_up(
+    warm_up: Sequence[str], existing: Sequence[str], export_format: str
+) -> tuple[str, ...]:
+    """Returns the names of the signatures that a server calls while it loads a version.
+
+    Args:
+        warm_up: Values of --warm_up.
+        existing: Names of the signatures of the export.
+        export_format: Format of the export, for the message.
+
+    Raises:
+        UserError: If the export does not have one of these signatures.
+    """
+    if NONE in warm_up:
+        return ()
+    if ALL in warm_up:
+        return tuple(existing)
+    for name in warm_up:
+        if name not in existing:
+            raise UserError(
+                f"--warm_up: an export with --format={export_format} has no signature "
+                f"{name!r}. With these flags it has {', '.join(existing)}."
+                f"{_advice(name, existing)}"
+            )
+    return tuple(warm_up)
+
+
+def _advice(name: str, existing: Sequence[str]) -> str:
+    """Returns how to have a signature that an export lacks, as a sentence."""
+    flags = {signature.SAMPLE: "sample", signature.TRANSLATE_WITH_PREFIX: "prefix"}
+    if name in flags:
+        return f" It needs --format=text --{flags[name]}."
+    if name in (*_TEXT_SIGNATURES, *_IDS_SIGNATURES):
+        return " Export one format at a time, each with its own --warm_up."
+    return did_you_mean(name, existing)

@@ -8,7 +8,7 @@ server refuses; ids in and out, which need no TensorFlow Text.
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,9 +24,10 @@ from t2t_keras.decoding.transformer_search import (
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs.export_settings import ExportSettings
+from t2t_keras.runs.export_settings import ExportSettings, select_warm_up
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel, longest_source, search_settings
+from t2t_keras.serving import signature
 from t2t_keras.serving.export.ids_module import (
     IdsModule,
     ServedModel,
@@ -87,10 +88,14 @@ def export(
             f"{export_format}.{did_you_mean(export_format, list(_MODULE_CLASSES))}"
         )
     settings = _without_xla_for_ids(export_format, settings)
+    warm_up = select_warm_up(
+        settings.warm_up, settings.signatures(export_format), export_format
+    )
     base = _base_directory(model_dir, export_format, settings)
-    _check_batching(base / BATCHING, settings.batch_sizes[-1])
+    if signature.TRANSLATE in warm_up:
+        _check_batching(base / BATCHING, settings.batch_sizes[-1])
     module_class = _MODULE_CLASSES[export_format]
-    version = _write(module_class, trained, model_dir, settings, base)
+    version = _write(module_class, trained, model_dir, settings, base, warm_up)
     directory = str(version.relative_to(model_dir.path))
     metadata = {"directory": directory, **_identity(trained, settings)}
     model_dir.update_run_card({base.name: metadata})
@@ -200,9 +205,10 @@ def _identity(trained: TrainedModel, settings: ExportSettings) -> dict[str, Any]
     if trained.shortlist is not None:
         checkpoint["shortlist"] = trained.shortlist.describe()
     values = {**dataclasses.asdict(settings), "decoding": settings.decoding.as_dict()}
-    for optional in ("sample", "prefix"):
-        if not values[optional]:
-            del values[optional]  # as in exports of earlier releases
+    # Settings at their defaults that exports of earlier releases did not have.
+    for optional in ("sample", "prefix", "warm_up"):
+        if values[optional] == getattr(ExportSettings, optional):
+            del values[optional]
     return {**checkpoint, **json.loads(json.dumps(values))}
 
 
@@ -212,6 +218,7 @@ def _write(
     model_dir: ModelDir,
     settings: ExportSettings,
     base: Path,
+    warm_up: Sequence[str],
 ) -> Path:
     trained = cast_to_precision(trained, settings.precision)
     limits = serving_limits(trained, settings)
@@ -235,14 +242,15 @@ def _write(
     else:
         module = module_class(*parts)
 
-    def warm_up(version: Path) -> None:
+    def write_requests(version: Path) -> None:
         signatures = list_signatures(read_meta_graph(version))
+        chosen = {name: signatures[name] for name in warm_up}
         sizes = settings.batch_sizes, buckets if settings.xla else ()
-        write_warm_up(version, warm_up_requests(signatures, vocabulary, *sizes))
+        write_warm_up(version, warm_up_requests(chosen, vocabulary, *sizes))
 
     metadata = _model_card_metadata(trained, model_dir, settings, limits)
     steps: tuple[Callable[[Path], None], ...] = (
-        warm_up,
+        write_requests,
         lambda version: vocabulary.save(version / "assets.extra/vocabulary.model"),
         functools.partial(
             check_graph, tokenizes=module_class is TranslatorModule, xla=settings.xla

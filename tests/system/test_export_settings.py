@@ -4,9 +4,10 @@ import dataclasses
 
 import pytest
 
+from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError
 from t2t_keras.runs import models
-from t2t_keras.runs.export_settings import ExportSettings
+from t2t_keras.runs.export_settings import ExportSettings, select_warm_up
 from t2t_keras.runs.exporting import serving_limits
 from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import CONFIG, as_trained_model, random_vocabulary
@@ -87,6 +88,10 @@ def test_values_that_the_program_refuses_are_refused():
         ({"precision": "fp16"}, "must be float32 or bfloat16. Received: fp16"),
         ({"n_best": 0}, "--n_best must be a whole number, at least 1. Received: 0"),
         ({"max_source_length": 1}, "--max_source_length must be .* at least 2"),
+        ({"warm_up": ()}, r"--warm_up must be names of signatures.* Received: ''"),
+        ({"warm_up": ("",)}, "--warm_up must be names of signatures"),
+        ({"warm_up": ("nbest", "none")}, "words all and none. Received: 'nbest,none'"),
+        ({"warm_up": "all,score"}, "words all and none. Received: 'all,score'"),
         ({"max_characters": 2.5}, "--max_characters must be a whole number"),
     ):
         with pytest.raises(UserError, match=message):
@@ -100,3 +105,50 @@ def test_a_name_that_kubernetes_would_refuse():
             dataclasses.replace(PLAIN, model_name=name)
             pytest.fail(f"{name!r} was accepted")
     dataclasses.replace(PLAIN, model_name="en-de2")
+
+
+def test_the_default_signature_alone_is_warmed_up():
+    assert PLAIN.warm_up == ("serving_default",)
+    several = dataclasses.replace(PLAIN, warm_up="nbest, score,nbest")
+    assert several.warm_up == ("nbest", "score")
+
+
+def select(warm_up, export_format, **settings):
+    settings = dataclasses.replace(PLAIN, warm_up=warm_up, **settings)
+    existing = settings.signatures(export_format)
+    return select_warm_up(settings.warm_up, existing, export_format)
+
+
+def test_signatures_to_warm_up_by_format():
+    assert select("none", "text") == select("none", "ids") == ()
+    assert select("score,nbest", "text") == ("score", "nbest")
+    ids = {"serving_default", "translate_ids", "detokenize"}
+    assert {*select("all", "ids", prefix=True)} == ids
+    text = {"nbest", "translate_with_options", "score", "attention"}
+    text |= {"serving_default", "translate_ids"}
+    assert {*select("all", "text")} == text
+    assert {*select("all", "text", prefix=True)} == text | {"translate_with_prefix"}
+    assert {*select("all", "text", sample=Sampling())} == text | {"sample"}
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "export_format", "messages"),
+    [
+        ("n_best", "text", ("text has no signature 'n_best'", "Did you mean nbest?")),
+        (
+            "nbest,sample",
+            "text",
+            ("no signature 'sample'", "needs --format=text --sam"),
+        ),
+        ("translate_with_prefix", "ids", ("It needs --format=text --prefix.",)),
+        ("nbest", "ids", ("--format=ids has no signature 'nbest'", "one format at a")),
+        ("detokenize", "text", ("--format=text has no signature", "its own --warm_up")),
+    ],
+)
+def test_signatures_that_an_export_lacks(warm_up, export_format, messages):
+    with pytest.raises(UserError) as caught:
+        select(warm_up, export_format)
+    for message in messages:
+        assert message in str(caught.value)
+    names = ", ".join(PLAIN.signatures(export_format))
+    assert f"With these flags it has {names}." in str(caught.value)

@@ -1,6 +1,7 @@
 """Exports of a random model, run in a session as servers do, in all formats."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,14 @@ from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.runs import exporting
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.serving.export.ids_module import buckets_up_to
 from t2t_keras.serving.export.requests import Request, read_warm_up
-from t2t_keras.serving.export.validation import list_ops, open_session, read_meta_graph
+from t2t_keras.serving.export.validation import (
+    list_ops,
+    list_signatures,
+    open_session,
+    read_meta_graph,
+)
 from t2t_keras.text.reading import TextReader
 from t2t_keras.training import checkpoints
 from tests.system.c_programs import run_c
@@ -103,6 +110,54 @@ def translate_lines(trained):
         max_characters=CHARACTERS,
     )
     return translator.translate(LINES)
+
+
+IDS_SIGNATURES = ("detokenize", "serving_default", "translate_ids")
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "names"),
+    [("none", []), ("detokenize", ["detokenize"]), ("all", [*IDS_SIGNATURES])],
+)
+def test_the_chosen_signatures_are_warmed_up(shallow, tmp_path, warm_up, names):
+    model_dir = ModelDir(tmp_path)
+    settings = dataclasses.replace(SETTINGS, warm_up=warm_up)
+    version = exporting.export(shallow, model_dir, "ids", settings)
+    requests = list(read_warm_up(version))
+    assert sorted({each.signature_name for each in requests}) == names
+    card = json.loads((version / "model_card.json").read_text())
+    assert sorted(card["warm_up"]) == names
+    assert sorted(card["signatures"]) == [*IDS_SIGNATURES]
+    assert model_dir.run_card()["export_ids"]["warm_up"] == [warm_up]
+    assert exporting.newest_export(shallow, model_dir, "ids", settings) == version
+    assert exporting.newest_export(shallow, model_dir, "ids", SETTINGS) is None
+
+
+def test_the_batches_of_a_server_limit_the_default_signature_alone(shallow, tmp_path):
+    """Only that one is warmed up with the largest batch."""
+    model_dir = ModelDir(tmp_path)
+    model_dir.export_ids.mkdir()
+    path = model_dir.export_ids / "batching.config"
+    path.write_text("max_batch_size { value: 4 }")
+    for warm_up in ("all", "translate_ids,serving_default"):
+        settings = dataclasses.replace(SETTINGS, warm_up=warm_up)
+        with pytest.raises(UserError, match="at most 4 rows in a request"):
+            exporting.export(shallow, model_dir, "ids", settings)
+    settings = dataclasses.replace(SETTINGS, warm_up="translate_ids")
+    version = exporting.export(shallow, model_dir, "ids", settings)
+    assert [len(each.inputs["input_ids"]) for each in read_warm_up(version)] == [1]
+    wrong = dataclasses.replace(SETTINGS, warm_up="nbest")
+    with pytest.raises(UserError, match="ids has no signature 'nbest'"):
+        exporting.export(shallow, model_dir, "ids", wrong)
+
+
+@pytest.mark.slow
+def test_the_signatures_are_those_of_the_settings(version, bfloat16_version):
+    for export_format, directory in (("text", version), ("ids", bfloat16_version)):
+        found = list_signatures(read_meta_graph(directory))
+        assert {*SETTINGS.signatures(export_format)} == found.keys()
+        (default,) = {each.signature_name for each in read_warm_up(directory)}
+        assert default == "serving_default"
 
 
 @pytest.mark.slow
@@ -206,8 +261,11 @@ def test_xla_gives_the_same_results_in_a_directory_of_its_own(
     assert xla_version == model_dir.export_xla / "1"
     functions = read_meta_graph(xla_version).graph_def.library.function
     assert [f for f in functions if f.attr["_XlaMustCompile"].b]
-    first = next(iter(read_warm_up(xla_version)))
-    assert first.inputs["text"].shape == (8,)
+    requests = list(read_warm_up(xla_version))
+    # One for each source length that is compiled; and one row, as every signature has.
+    rows = [each.inputs["text"].shape for each in requests]
+    assert rows == [(8,)] * len(buckets_up_to(LIMIT)) + [(1,)]
+    assert {each.signature_name for each in requests} == {"serving_default"}
     expected = translate_lines(shallow)
     with open_session(xla_version) as session:
         found = ask(session, "serving_default", text=strings(LINES))
@@ -318,7 +376,8 @@ def test_a_version_that_the_existing_batching_config_refuses_is_not_written(
         each.name
         for each in exporting.find_differing_server_files(model_dir, "ids", named)
     }
-    assert kept == {path.name, "models.config", "kubernetes.yaml", "README.md"}
+    rendered = {"compose.yaml", "kubernetes.yaml", "README.md"}
+    assert kept == {path.name, "models.config", *rendered}
 
 
 @pytest.mark.slow

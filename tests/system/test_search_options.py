@@ -168,6 +168,6 @@ def test_an_export_without_them_is_recorded_as_before():
         after = exporting._identity(trained, dataclasses.replace(plain, prefix=True))
         options = exporting._identity(trained, ExportSettings(DECODING))
     assert before["decoding"] == {"beam_size": 4, "alpha": 0.6, "extra_length": 6}
-    assert not {"sample", "prefix"} & before.keys()
+    assert not {"sample", "prefix", "warm_up"} & before.keys()
     assert after == {**before, "prefix": True}
     assert options["decoding"]["no_repeat_ngram"] == 2

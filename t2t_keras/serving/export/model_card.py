@@ -4,13 +4,14 @@ The card is in the directory of the version and is copied with it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from t2t_keras.files.atomic import file_sha256
+from t2t_keras.serving.export.requests import read_warm_up
 from t2t_keras.serving.export.validation import (
     TOKENIZER_OPS,
     list_signatures,
@@ -43,6 +44,10 @@ def write_model_card(version: Path, metadata: Mapping[str, Any]) -> None:
             }
             for name, definition in list_signatures(meta_graph).items()
         },
+        # Each once, in the order of the requests.
+        "warm_up": list(
+            dict.fromkeys(each.signature_name for each in read_warm_up(version))
+        ),
         "ops_beside_tensorflow": sorted(used & TOKENIZER_OPS),
         "tested_with": f"TensorFlow {tf.__version__}, in a session as servers use it",
         "files": {
@@ -83,6 +88,7 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         *_shortlist(card.get("shortlist")),
         _score_table(card["scores"]),
         _table("Signature", ["inputs", "outputs"], _signature_rows(card["signatures"])),
+        _warm_up(card["warm_up"], card["signatures"]),
         _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
         "Longer inputs are cut, and `truncated` is then true.",
         _table("Search", ["value"], [[k, v] for k, v in card["decoding"].items()]),
@@ -154,6 +160,14 @@ def _signature_rows(signatures: Mapping[str, Any]) -> list[list[str]]:
         [name, ", ".join(tensors["inputs"]), ", ".join(tensors["outputs"])]
         for name, tensors in signatures.items()
     ]
+
+
+def _warm_up(names: Sequence[str], signatures: Collection[str]) -> str:
+    """Returns a sentence about the signatures with and without warm-up requests."""
+    others = [name for name in signatures if name not in names]
+    slow = f"The first call is slow of {', '.join(others)}." if others else ""
+    warm = f"While it loads, a server warms up {', '.join(names)}." if names else ""
+    return " ".join(part for part in (warm, slow) if part)
 
 
 def _table(first: str, others: list[str], rows: list[list[Any]]) -> str:

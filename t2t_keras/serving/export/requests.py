@@ -1,8 +1,8 @@
 """Warm-up requests of an export, and example requests for validation.
 
 TensorFlow optimizes a graph when a signature is first called, and XLA compiles a shape
-when it first occurs. If a version has warm-up requests, a server does both while it
-loads the version; otherwise the first client would wait for it.
+when it first occurs. A server does both while it loads a version, for signatures that
+have warm-up requests; for others the first client waits for it.
 
 Shapes: B batch, S source length.
 """
@@ -89,12 +89,25 @@ def example_request(
     return Request(name, {**inputs, **each})
 
 
+def row_options(definition: Any) -> dict[str, Any]:
+    """Returns the options of a SignatureDef that have defaults, with those values.
+
+    A server that joins requests into batches accepts neither scalars nor missing
+    options, so a request that works in every server has a value for each row.
+    """
+    return {
+        option: tf.make_ndarray(default)
+        for option, default in definition.defaults.items()
+    }
+
+
 def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:
     """Writes the requests that a server replays before it serves a version.
 
     Args:
         directory: Directory of the version.
-        requests: At most `MAX_WARM_UPS`.
+        requests: At most `MAX_WARM_UPS`. If there are none, no file is written, which
+            servers accept.
 
     Raises:
         ValueError: If there are more.
@@ -106,6 +119,8 @@ def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:
         )
     path = directory / WARM_UP_FILE
     path.parent.mkdir(exist_ok=True)
+    if not requests:
+        return
     with tf.io.TFRecordWriter(str(path)) as writer:
         for request in requests:
             message = predict_pb2.PredictRequest()
@@ -120,7 +135,8 @@ def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:
 
 def read_warm_up(directory: Path) -> Iterator[Request]:
     """Yields the requests that `write_warm_up` wrote."""
-    for record in tf.data.TFRecordDataset(str(directory / WARM_UP_FILE)):
+    path = directory / WARM_UP_FILE
+    for record in tf.data.TFRecordDataset(str(path)) if path.exists() else ():
         log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
         message = log.predict_log.request
         inputs = {
@@ -142,7 +158,7 @@ def warm_up_requests(
     at the first request.
 
     Args:
-        signatures: SignatureDef of each signature, by name.
+        signatures: SignatureDef of each signature to warm up, by name.
         vocabulary: Vocabulary of the export.
         batch_sizes: Batch sizes that a server pads to, ascending.
         buckets: Source lengths that XLA compiles for, ascending.
@@ -151,12 +167,7 @@ def warm_up_requests(
 
     def request(name: str, text: str, rows: int) -> Request:
         definition = signatures[name]
-        # One value for each row: a server that joins requests accepts no scalars, not
-        # even defaults, and a failed warm-up fails the load.
-        options = {
-            option: tf.make_ndarray(default)
-            for option, default in definition.defaults.items()
-        }
+        options = row_options(definition)
         names = definition.inputs.keys()
         return example_request(name, names, [text] * rows, vocabulary, options)
 
@@ -170,5 +181,6 @@ def warm_up_requests(
         request(signature.TRANSLATE, make_text(vocabulary, length), rows)
         for length in lengths or (SHORT,)
         for rows in (batch_sizes if buckets else batch_sizes[-1:])
+        if signature.TRANSLATE in signatures
     ]
     return [*default, *(request(name, short, 1) for name in signatures)]

@@ -29,6 +29,7 @@ _NAMES = (
     "models.config",
     BATCHING,
     "monitoring.config",
+    "compose.yaml",
     "kubernetes.yaml",
     "README.md",
 )
@@ -72,6 +73,7 @@ def _render_files(
     base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
 ) -> Iterator[tuple[Path, str]]:
     """Yields each file and its content."""
+    xla_flags = _XLA_FLAGS if xla else ()
     values = {
         **_batching_values(batch_sizes),
         "name": model_name,
@@ -79,12 +81,9 @@ def _render_files(
         "malloc": MALLOC,
         "mount": f"{MOUNT}/{model_name}",
         "volume": base.name.replace("_", "-"),
-        "xla_arguments": "".join(
-            f'            - "{flag}"\n' for flag in (_XLA_FLAGS if xla else ())
-        ),
-        "xla_flags": "".join(
-            f" \\\n    {flag}" for flag in (_XLA_FLAGS if xla else ())
-        ),
+        "xla_arguments": "".join(f'            - "{flag}"\n' for flag in xla_flags),
+        "compose_xla": "".join(f'      - "{flag}"\n' for flag in xla_flags),
+        "xla_flags": "".join(f" \\\n    {flag}" for flag in xla_flags),
     }
     for name in _NAMES:
         template = string.Template((_TEMPLATES / name).read_text(encoding="utf-8"))

@@ -12,7 +12,12 @@ from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
-from t2t_keras.serving.export.requests import Request, example_request, read_warm_up
+from t2t_keras.serving.export.requests import (
+    Request,
+    example_request,
+    read_warm_up,
+    row_options,
+)
 from t2t_keras.text.vocabulary import Vocabulary
 
 # Ops of TensorFlow Text in the export's tokenizer. Stock servers link both.
@@ -211,6 +216,9 @@ def _copy_with_config(directory: Path, copy: Path, config: Any) -> None:
 def validate(directory: Path, vocabulary: Vocabulary) -> None:
     """Raises `UserError` if a test call or a warm-up request fails.
 
+    Every signature is called, whether or not it is in the warm-up: with an empty batch
+    and one of two, and with its options for each row as well as with their defaults.
+
     Args:
         directory: Directory of the SavedModel, with its warm-up requests.
         vocabulary: Vocabulary of the export.
@@ -219,10 +227,12 @@ def validate(directory: Path, vocabulary: Vocabulary) -> None:
     # The tokenizer logs a line about its model when it is first used.
     with quiet_start_up(), open_session(directory, optimize=False) as served:
         for name, definition in served.signatures.items():
+            names, options = definition.inputs.keys(), row_options(definition)
             for texts in _BATCHES:
-                requests.append(
-                    example_request(name, definition.inputs.keys(), texts, vocabulary)
-                )
+                requests += [
+                    example_request(name, names, texts, vocabulary, given)
+                    for given in ({}, options)[: 2 if options else 1]
+                ]
         for request in requests:
             try:
                 answer = served.ask(request)

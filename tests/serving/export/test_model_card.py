@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from t2t_keras.serving.export.model_card import write_model_card
+from t2t_keras.serving.export.requests import Request, write_warm_up
 
 FACTS: Mapping[str, Any] = MappingProxyType(
     {
@@ -84,3 +86,29 @@ def test_the_readable_card(version):
     again = (version / "model_card.md").read_text()
     assert "It has not been scored." in again
     assert "compiled by XLA" in again
+
+
+def warm_up(version, names):
+    """Writes requests to these signatures, and the card."""
+    text = np.array([b"a"], dtype=object)
+    write_warm_up(version, [Request(name, {"text": text}) for name in names])
+    write_model_card(version, FACTS)
+    card = json.loads((version / "model_card.json").read_text())
+    return card, (version / "model_card.md").read_text()
+
+
+def test_the_card_lists_what_is_warmed_up(version):
+    card, text = warm_up(version, [])
+    assert card["warm_up"] == []
+    names = ", ".join(card["signatures"])
+    assert f"\n\nThe first call is slow of {names}.\n\n" in text
+    card, text = warm_up(version, ["serving_default", "nbest", "serving_default"])
+    assert card["warm_up"] == ["serving_default", "nbest"]
+    assert (
+        "\n\nWhile it loads, a server warms up serving_default, nbest. The first call "
+        "is slow of attention, score, translate_ids, translate_with_options.\n\n"
+    ) in text
+    card, text = warm_up(version, [*card["signatures"]])
+    assert card["warm_up"] == [*card["signatures"]]
+    assert f"a server warms up {names}.\n\n" in text
+    assert "The first call is slow" not in text

@@ -11,6 +11,7 @@ from t2t_keras.serving.export.requests import (
     example_request,
     make_text,
     read_warm_up,
+    row_options,
     write_warm_up,
 )
 
@@ -69,3 +70,21 @@ def test_more_requests_than_a_server_accepts_are_an_error(tmp_path, monkeypatch)
     monkeypatch.setattr(requests, "MAX_WARM_UPS", 2)
     with pytest.raises(ValueError, match=r"at most 2 requests\. Received: 3"):
         write_warm_up(tmp_path, [Request("s", {})] * 3)
+
+
+def test_without_requests_there_is_no_file(tmp_path):
+    """TensorFlow Serving warms up nothing if the file is missing."""
+    write_warm_up(tmp_path, [])
+    assert not (tmp_path / "assets.extra/tf_serving_warmup_requests").exists()
+    assert (tmp_path / "assets.extra").is_dir()  # for the vocabulary
+    assert list(read_warm_up(tmp_path)) == []
+
+
+def test_options_of_rows_are_the_defaults(served):
+    options = row_options(served.signatures["translate_with_options"])
+    assert {name: value.item() for name, value in options.items()} == {
+        "beam_size": 4,
+        "alpha": 0.5,
+        "max_length": 15,
+    }
+    assert row_options(served.signatures["nbest"]) == {}

@@ -111,7 +111,7 @@ def test_monitoring(base, messages):
 
 
 def test_kubernetes_and_docker_start_the_same_server(base):
-    deployment, service = yaml.safe_load_all((base / "kubernetes.yaml").read_text())
+    deployment, *_, service = yaml.safe_load_all((base / "kubernetes.yaml").read_text())
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     (mount,) = container["volumeMounts"]
     assert mount["mountPath"] == "/models/en-de"
@@ -127,17 +127,20 @@ def test_kubernetes_and_docker_start_the_same_server(base):
     assert f"    --env {variable['name']}={variable['value']} \\\n" in readme
     assert "--xla_cpu_compilation_enabled=true" in container["args"]
     assert 'source="$PWD",target=/models/en-de,readonly' in readme
-    assert "$mount" not in readme + (base / "kubernetes.yaml").read_text()
+    for path in base.iterdir():
+        assert "$mount" not in path.read_text()
 
 
 def test_without_xla_no_file_mentions_it(tmp_path):
     (tmp_path / "export").mkdir()
     write_server_files(tmp_path / "export", "m", (1,), xla=False)
     paths = list((tmp_path / "export").iterdir())
-    assert len(paths) == 5
+    assert len(paths) == 6
     assert not [path for path in paths if "xla" in path.read_text()]
     documents = yaml.safe_load_all((tmp_path / "export/kubernetes.yaml").read_text())
-    assert [document["kind"] for document in documents] == ["Deployment", "Service"]
+    kinds = {document["kind"] for document in documents}
+    scaling = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
+    assert kinds == {"Deployment", "Service", *scaling}
 
 
 def test_files_changed_by_an_operator_are_kept(tmp_path):
@@ -158,7 +161,7 @@ def kept_names(*arguments, xla=False):
 def test_kept_files_that_differ_are_listed(tmp_path):
     assert kept_names(tmp_path, "m", (1, 2)) == set()
     write_server_files(tmp_path, "m", (1, 2), xla=False)
-    named = {"models.config", "kubernetes.yaml", "README.md"}
+    named = {"models.config", "compose.yaml", "kubernetes.yaml", "README.md"}
     assert kept_names(tmp_path, "n", (1, 2)) == named
     assert kept_names(tmp_path, "m", (1, 4)) == {"batching.config"}
     assert kept_names(tmp_path, "m", (1, 2), xla=True) == named - {"models.config"}

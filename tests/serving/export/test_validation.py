@@ -111,6 +111,45 @@ def test_a_bad_warm_up_request_is_refused(weight, vocabulary, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+class BrokenOptions(TranslatorModule):
+    """Module whose signature with options works with their defaults alone."""
+
+    def __init__(self, weight, vocabulary):
+        super().__init__(toy_model(weight), vocabulary, SETTINGS, LIMITS)
+        default = tf.constant(0.5)
+
+        def scalars_only(text, alpha=default):
+            check = tf.debugging.assert_rank(alpha, 0, "alpha_must_be_a_scalar")
+            with tf.control_dependencies([check]):
+                return {"score": tf.zeros(tf.shape(text)) + alpha}
+
+        specs = [
+            tf.TensorSpec([None], tf.string, name="text"),
+            tf.TensorSpec(None, tf.float32, name="alpha"),
+        ]
+        self.scalars_only = tf.function(scalars_only, input_signature=specs)
+
+    def signatures(self):
+        return {
+            "serving_default": self.translate,
+            "translate_with_options": self.scalars_only,
+        }
+
+
+@pytest.mark.parametrize("warmed_up", [True, False])
+def test_signatures_without_warm_up_are_called_too(
+    weight, vocabulary, tmp_path, warmed_up
+):
+    """With options for each row, which a server that batches needs."""
+    text = np.array([b"a"], dtype=object)
+    warm_up = [Request("serving_default", {"text": text})] if warmed_up else []
+    module = BrokenOptions(weight, vocabulary)
+    message = "(?s)signature translate_with_options: .*alpha_must_be_a_scalar"
+    with pytest.raises(UserError, match=message):
+        save_validated(module, tmp_path / "base", vocabulary, warm_up)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_the_weights_are_saved(module, weight, exported):
     assert module.variables == (weight,)
     reader = tf.train.load_checkpoint(str(exported / "variables/variables"))

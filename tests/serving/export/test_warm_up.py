@@ -1,9 +1,24 @@
 """Warm-up requests of an export cover all programs that are slow the first time."""
 
+import contextlib
+import shutil
+
 import pytest
 import tensorflow as tf
 
-from t2t_keras.serving.export.requests import SHORT, make_text, warm_up_requests
+from t2t_keras.serving.export.requests import (
+    SHORT,
+    make_text,
+    warm_up_requests,
+    write_warm_up,
+)
+from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
+from t2t_keras.serving.server.loading import Loader
+
+ALL = (
+    *("serving_default", "nbest", "translate_with_options", "score", "attention"),
+    "translate_ids",
+)
 
 
 def shapes(requests, vocabulary, name):
@@ -60,3 +75,46 @@ def test_with_xla_every_program_of_the_default_signature_is_compiled(
     # The shortest possible source selects a long bucket, because the search takes time.
     assert max(length for _, length in default_shapes) <= buckets[-2] + SHORT
     assert {r.signature_name for r in requests} == signatures.keys()
+
+
+def test_only_the_given_signatures_are_called(signatures, vocabulary):
+    for names, count in (
+        (("serving_default",), 2),
+        (("nbest", "score"), 2),
+        (("translate_with_options", "serving_default"), 3),
+        ((), 0),
+    ):
+        chosen = {name: signatures[name] for name in names}
+        requests = warm_up_requests(chosen, vocabulary, (1, 2, 5))
+        assert {each.signature_name for each in requests} == {*names}
+        assert len(requests) == count, names
+        default = shapes(requests, vocabulary, "serving_default")
+        expected = [5, 1] if "serving_default" in names else []
+        assert [rows for rows, _ in default] == expected
+
+
+def test_the_default_signature_alone_is_compiled_for_every_shape(
+    signatures, vocabulary
+):
+    chosen = {"serving_default": signatures["serving_default"]}
+    requests = warm_up_requests(chosen, vocabulary, (1, 5), (4, 12))
+    found = shapes(requests, vocabulary, "serving_default")
+    pairs = {(rows, length > 4) for rows, length in found}
+    assert pairs == {(1, False), (1, True), (5, False), (5, True)}
+    others = {"nbest": signatures["nbest"]}
+    requests = warm_up_requests(others, vocabulary, (1, 5), (4, 12))
+    assert [each.signature_name for each in requests] == ["nbest"]
+
+
+@pytest.mark.parametrize("names", [["serving_default"], ["score", "nbest"], ALL])
+def test_a_server_with_batching_loads_each_choice(
+    exported, signatures, vocabulary, tmp_path, names
+):
+    shutil.copytree(exported, tmp_path / "1")
+    chosen = {name: signatures[name] for name in names}
+    write_warm_up(tmp_path / "1", warm_up_requests(chosen, vocabulary, (1, 4)))
+    options = BatchingOptions(max_batch_size=4, allowed_batch_sizes=(1, 4))
+    with contextlib.closing(BatchScheduler(options)) as scheduler:
+        servable = Loader(scheduler=scheduler)(tmp_path / "1")
+        assert servable.signatures.keys() >= {*ALL}
+        servable.close()
