@@ -94,8 +94,8 @@ def _all_elements(
 
 def _words_of(node: Node, start: int, words: Sequence[Span]) -> range:
     """Returns the words that an element has, or the place of one without words."""
-    first = sum(last <= node.start - start for _, last in words)
-    last = sum(begin < node.end - start for begin, _ in words)
+    first = bisect.bisect_right(words, node.start - start, key=lambda word: word[1])
+    last = bisect.bisect_left(words, node.end - start, key=lambda word: word[0])
     return range(first, max(first, last) if node.end > node.start else first)
 
 
@@ -160,16 +160,22 @@ class _Placer:
             free[first - low : last - low] = [False] * (last - first)
             placed.append((first, last, number, element))
 
-        # Elements that reach an end of the sentence first: they cannot move.
+        # Elements that reach an end of the sentence first: the others are between.
+        between = low, high
         order = sorted(
             enumerate(elements), key=lambda item: item[1].starts and item[1].ends
         )
         for number, element in order:
-            if element.words:
-                put(number, element, *self._best_span(element, free, low, high))
+            if element.words or not (element.starts and element.ends):
+                first, last = self._best_span(element, free, low, between)
+                put(number, element, first, last)
+                if not element.starts:
+                    between = last, between[1]
+                elif not element.ends:
+                    between = between[0], first
         for number, element in order:
-            if not element.words:
-                at = self._best_point(element, placed, low, high)
+            if not element.words and element.starts and element.ends:
+                at = self._best_point(element, placed, between)
                 put(number, element, at, at)
         # An element without words is before the words at its position, and one
         # that reached the start before all others.
@@ -177,35 +183,55 @@ class _Placer:
         return [_Placed(element, first, last) for first, last, _, element in placed]
 
     def _best_span(
-        self, element: Element, free: list[bool], low: int, high: int
+        self, element: Element, free: list[bool], low: int, between: Span
     ) -> Span:
-        """Returns the span of an element that has words, among free positions."""
-        best, span = 0, (low, low)
-        score, first = 0, low
-        for position in range(low, high):
-            if not free[position - low]:
-                score, first = 0, position + 1
-                continue
-            if score < 0 and element.starts:
+        """Returns the span of an element, among free positions between two.
+
+        Args:
+            element: The element.
+            free: Whether each position is free, from `low` on.
+            low: First position of `free`.
+            between: First position, and the one after the last.
+        """
+        first, last = between
+        if not element.starts:
+            return self._prefix(element, first, last)
+        if not element.ends:
+            return self._suffix(element, first, last)
+        best, span, score = 0, None, 0
+        for position in range(*between):
+            if not free[position - low] or score < 0:
                 score, first = 0, position
+            if not free[position - low]:
+                first = position + 1
+                continue
             score += 1 if self._links[position] in element.words else -1
-            is_end = element.ends or position == high - 1
-            is_start = element.starts or first == low
-            if is_end and is_start and (score > best or not element.ends):
+            if score > best:
                 best, span = score, (first, position + 1)
-        if not element.ends and span == (low, low):
-            return high, high
-        if span != (low, low) or not element.starts:
-            return span
-        return self._strongest(element, free, low, high)
+        return span or self._strongest(element, free, low, between)
+
+    def _prefix(self, element: Element, low: int, high: int) -> Span:
+        """Returns the span of an element that began before the sentence."""
+        scores = self._sums(element, range(low, high))
+        return low, low + scores.index(max(scores))
+
+    def _suffix(self, element: Element, low: int, high: int) -> Span:
+        """Returns the span of an element that ends after the sentence."""
+        scores = self._sums(element, range(high - 1, low - 1, -1))
+        return high - scores.index(max(scores)), high
+
+    def _sums(self, element: Element, positions: range) -> list[int]:
+        """Returns the words of an element minus others, of each number of positions."""
+        gains = (1 if self._links[each] in element.words else -1 for each in positions)
+        return list(itertools.accumulate(gains, initial=0))
 
     def _strongest(
-        self, element: Element, free: list[bool], low: int, high: int
+        self, element: Element, free: list[bool], low: int, between: Span
     ) -> Span:
         """Returns the free word with the most weight on an element's words."""
-        positions = [each for each in range(low, high) if free[each - low]]
+        positions = [each for each in range(*between) if free[each - low]]
         if not positions:
-            return high, high
+            return between[1], between[1]
         own = self._weights_JI[:, element.words.start : element.words.stop].sum(axis=1)
         best = max(positions, key=lambda each: own[each])
         return best, best + 1
@@ -214,19 +240,16 @@ class _Placer:
         self,
         element: Element,
         placed: Sequence[tuple[int, int, int, Element]],
-        low: int,
-        high: int,
+        between: Span,
     ) -> int:
         """Returns the position of an element without words, outside all spans."""
+        low, high = between
         word = element.words.start
         if word >= self._weights_JI.shape[1] or low == high:
             return high
-        weights = self._weights_JI[low:high, word]
-        at = low + int(weights.argmax())
-        for first, last, _, other in placed:
-            if not other.starts and at < last:
-                at = last
-            elif first < at and (at < last or not other.ends):
+        at = low + int(self._weights_JI[low:high, word].argmax())
+        for first, last, _, _ in placed:
+            if first < at < last:
                 at = first
         return at
 
