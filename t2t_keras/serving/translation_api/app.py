@@ -197,10 +197,12 @@ class _Endpoints:
             check_size(len(text), self._settings.char_limit)
         pair = parse_pair(fields, self._service.languages)
         pairs = list(zip(sources, targets, strict=True))
-        return await self._work(
-            request,
-            lambda cancelled: self._service.align(pairs, *pair, cancelled),
-        )
+
+        def align(cancelled: threading.Event) -> Any:
+            answers = self._service.align(pairs, *pair, cancelled)
+            return answers if isinstance(fields["q"], list) else answers[0]
+
+        return await self._work(request, align)
 
     async def _work(
         self, request: Request, work: Callable[[threading.Event], Any]

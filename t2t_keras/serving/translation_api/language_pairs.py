@@ -110,8 +110,9 @@ class Languages:
         self.pairs = pairs
         self._by_languages: dict[tuple[str, str], LanguagePair] = {}
         for pair in pairs:
-            other = self._by_languages.setdefault((pair.source, pair.target), pair)
-            if other is not pair:
+            other = self.pair(pair.source, pair.target)
+            self._by_languages[pair.source, pair.target] = pair
+            if other is not None:
                 raise UserError(
                     f"Models {other.model!r} and {pair.model!r} both translate from "
                     f"{pair.source} to {pair.target}. Name one of them."

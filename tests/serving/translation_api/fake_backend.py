@@ -1,6 +1,7 @@
 """Fake models in this process: each word of a translation says which word it is of."""
 
 import threading
+import time
 from collections.abc import Sequence
 
 from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
@@ -18,6 +19,14 @@ N_BEST = 3
 
 def settings(pairs=EN_DE, **changes) -> TranslationApiSettings:
     return TranslationApiSettings(pairs, **changes)
+
+
+def wait_until(condition, seconds: float = 60.0) -> None:
+    """Returns as soon as a condition is true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def translate_words(text: str) -> str:
