@@ -171,9 +171,7 @@ class _Endpoints:
 
     async def translate(self, request: Request) -> Response:
         fields = await read_fields(request)
-        texts = fields.get("q")
-        cost = max(1, len(texts)) if isinstance(texts, list) else 1
-        self._access.check(request, fields, cost)
+        self._access.check(request, fields, _cost(fields))
         asked = parse_translate(fields, self._settings, self._service.languages)
         return await self._work(
             request, lambda cancelled: self._service.translate(asked, cancelled)
@@ -187,7 +185,7 @@ class _Endpoints:
 
     async def attention(self, request: Request) -> Response:
         fields = await read_fields(request)
-        self._access.check(request, fields)
+        self._access.check(request, fields, _cost(fields))
         sources = parse_texts(fields)
         targets = parse_texts(fields, "translation")
         if len(sources) != len(targets):
@@ -208,6 +206,12 @@ class _Endpoints:
         self, request: Request, work: Callable[[threading.Event], Any]
     ) -> Response:
         return JSONResponse(await self._workers.run(request, work))
+
+
+def _cost(fields: Mapping[str, Any]) -> int:
+    """Returns the number of requests that one counts for: its texts."""
+    texts = fields.get("q")
+    return max(1, len(texts)) if isinstance(texts, list) else 1
 
 
 def _constant(value: Mapping[str, Any] | list[Any]) -> Endpoint:

@@ -2,8 +2,10 @@
 
 import json
 import threading
+from types import MappingProxyType
 
 import grpc
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
@@ -41,48 +43,56 @@ def client_of(backend):
         client.__exit__(None, None, None)
 
 
-TEXT = {"q": "Hello world", "source": "en", "target": "de"}
+TEXT = MappingProxyType({"q": "Hello world", "source": "en", "target": "de"})
+
 
 # The requests of LibreTranslate's own tests (libretranslate/tests/test_api), with
 # this server's languages: method, path, form or JSON, status, and the answer, or the
 # keys that it has.
-AS_LIBRETRANSLATE = (
-    ("POST", "/detect", {"data": {"q": "Hello"}}, 200, [{"confidence", "language"}]),
-    ("POST", "/detect", {}, 400, {"error": "Invalid request: missing q parameter"}),
-    ("GET", "/detect", {}, 405, {"error"}),
-    ("GET", "/frontend/settings", {}, 200, {"charLimit", "language", "apiKeys"}),
-    ("GET", "/languages", {}, 200, [{"code", "name", "targets"}]),
-    ("POST", "/languages", {}, 405, {"error"}),
-    ("GET", "/health", {}, 200, {"status": "ok"}),
-    ("POST", "/health", {}, 405, {"error"}),
-    ("GET", "/spec", {}, 200, {"swagger", "paths", "info"}),
-    ("POST", "/spec", {}, 405, {"error"}),
-    (
-        *("POST", "/translate", {"data": TEXT | {"format": "text"}}, 200),
-        {"translatedText": "+world +Hello"},
-    ),
-    (
-        *("POST", "/translate", {"json": TEXT | {"q": ["Hello", "World"]}}, 200),
-        {"translatedText": ["+Hello", "+World"]},
-    ),
-    (
-        *("POST", "/translate", {"data": TEXT | {"target": "zz"}}, 400),
-        {"error": "zz is not supported"},
-    ),
-    (
-        *("POST", "/translate", {"data": {"source": "en", "target": "de"}}, 400),
-        {"error": "Invalid request: missing q parameter"},
-    ),
-)
+def requests_of_libretranslate():
+    return (
+        (
+            "POST",
+            "/detect",
+            {"data": {"q": "Hello"}},
+            200,
+            [{"confidence", "language"}],
+        ),
+        ("POST", "/detect", {}, 400, {"error": "Invalid request: missing q parameter"}),
+        ("GET", "/detect", {}, 405, {"error"}),
+        ("GET", "/frontend/settings", {}, 200, {"charLimit", "language", "apiKeys"}),
+        ("GET", "/languages", {}, 200, [{"code", "name", "targets"}]),
+        ("POST", "/languages", {}, 405, {"error"}),
+        ("GET", "/health", {}, 200, {"status": "ok"}),
+        ("POST", "/health", {}, 405, {"error"}),
+        ("GET", "/spec", {}, 200, {"swagger", "paths", "info"}),
+        ("POST", "/spec", {}, 405, {"error"}),
+        (
+            *("POST", "/translate", {"data": TEXT | {"format": "text"}}, 200),
+            {"translatedText": "+world +Hello"},
+        ),
+        (
+            *("POST", "/translate", {"json": TEXT | {"q": ["Hello", "World"]}}, 200),
+            {"translatedText": ["+Hello", "+World"]},
+        ),
+        (
+            *("POST", "/translate", {"data": TEXT | {"target": "zz"}}, 400),
+            {"error": "zz is not supported"},
+        ),
+        (
+            *("POST", "/translate", {"data": {"source": "en", "target": "de"}}, 400),
+            {"error": "Invalid request: missing q parameter"},
+        ),
+    )
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "expected"), AS_LIBRETRANSLATE
+    ("method", "path", "body", "status", "expected"), requests_of_libretranslate()
 )
 def test_requests_of_libretranslates_tests(
     client_of, method, path, body, status, expected
 ):
-    response = client_of().request(method, path, **body)
+    response: httpx2.Response = client_of().request(method, path, **body)
     assert response.status_code == status
     answer = response.json()
     if isinstance(expected, list):
@@ -95,46 +105,53 @@ def test_requests_of_libretranslates_tests(
 
 
 # Fields of a JSON request that replace those of `TEXT`, and the text of the error 400.
-REFUSED = (
-    ({"q": ""}, "Invalid request: missing q parameter"),
-    ({"q": []}, "Invalid request: missing q parameter"),
-    ({"q": None}, "Invalid request: missing q parameter"),
-    (
-        {"q": 3},
-        "Invalid request: q parameter is not a string or a list of strings",
-    ),
-    (
-        {"q": ["a", None]},
-        "Invalid request: q parameter is not a string or a list of strings",
-    ),
-    ({"source": ""}, "Invalid request: missing source parameter"),
-    ({"source": ["en"]}, "Invalid request: source parameter is not a string"),
-    ({"target": None}, "Invalid request: missing target parameter"),
-    ({"target": "auto"}, "auto is not supported"),
-    ({"source": "xx"}, "xx is not supported"),
-    (
-        {"source": "de", "target": "en"},
-        "English (en) is not available as a target language from German (de)",
-    ),
-    ({"format": "pdf"}, "pdf format is not supported"),
-    ({"format": ["text"]}, "['text'] format is not supported"),
-    (
-        {"alternatives": "many"},
-        "Invalid request: alternatives parameter is not a number",
-    ),
-    ({"alternatives": [1]}, "Invalid request: alternatives parameter is not a number"),
-    ({"alternatives": True}, "Invalid request: alternatives parameter is not a number"),
-    ({"alternatives": 5}, "Invalid request: alternatives parameter must be <= 4"),
-    ({"q": "x" * 31}, "Invalid request: request (31) exceeds text limit (30)"),
-    ({"q": ["a"] * 4}, "Invalid request: request (4) exceeds text limit (3)"),
-    (
-        {"q": "<i>" * 101 + "a", "format": "html"},
-        "Invalid request: request (304) exceeds text limit (30)",
-    ),
-)
+def refused_requests():
+    return (
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": []}, "Invalid request: missing q parameter"),
+        ({"q": None}, "Invalid request: missing q parameter"),
+        (
+            {"q": 3},
+            "Invalid request: q parameter is not a string or a list of strings",
+        ),
+        (
+            {"q": ["a", None]},
+            "Invalid request: q parameter is not a string or a list of strings",
+        ),
+        ({"source": ""}, "Invalid request: missing source parameter"),
+        ({"source": ["en"]}, "Invalid request: source parameter is not a string"),
+        ({"target": None}, "Invalid request: missing target parameter"),
+        ({"target": "auto"}, "auto is not supported"),
+        ({"source": "xx"}, "xx is not supported"),
+        (
+            {"source": "de", "target": "en"},
+            "English (en) is not available as a target language from German (de)",
+        ),
+        ({"format": "pdf"}, "pdf format is not supported"),
+        ({"format": ["text"]}, "['text'] format is not supported"),
+        (
+            {"alternatives": "many"},
+            "Invalid request: alternatives parameter is not a number",
+        ),
+        (
+            {"alternatives": [1]},
+            "Invalid request: alternatives parameter is not a number",
+        ),
+        (
+            {"alternatives": True},
+            "Invalid request: alternatives parameter is not a number",
+        ),
+        ({"alternatives": 5}, "Invalid request: alternatives parameter must be <= 4"),
+        ({"q": "x" * 31}, "Invalid request: request (31) exceeds text limit (30)"),
+        ({"q": ["a"] * 4}, "Invalid request: request (4) exceeds text limit (3)"),
+        (
+            {"q": "<i>" * 101 + "a", "format": "html"},
+            "Invalid request: request (304) exceeds text limit (30)",
+        ),
+    )
 
 
-@pytest.mark.parametrize(("changes", "message"), REFUSED)
+@pytest.mark.parametrize(("changes", "message"), refused_requests())
 def test_invalid_requests(client_of, backend, changes, message):
     client = client_of(char_limit=30, batch_limit=3, alternatives_limit=4)
     response = client.post("/translate", json=TEXT | changes)
@@ -324,7 +341,7 @@ def test_errors_of_the_backend(
 ):
     code = getattr(grpc.StatusCode, code) if code else None
     backend.error = ServerError("of host:8500", code)
-    response = client_of().post("/translate", json=TEXT)
+    response = client_of().post("/translate", json=dict(TEXT))
     assert response.status_code == status
     assert text in response.json()["error"]
     # Names of machines are for the log.
@@ -336,7 +353,7 @@ def test_errors_of_the_backend(
 def test_a_bug_is_an_error_without_a_traceback(client_of, backend, caplog):
     backend.error = RuntimeError("secret path")
     response = client_of().post(
-        "/translate", json=TEXT, headers={"origin": "https://x.example"}
+        "/translate", json=dict(TEXT), headers={"origin": "https://x.example"}
     )
     assert response.status_code == 500
     assert response.json() == {
@@ -362,7 +379,7 @@ def test_any_web_page_may_call_it(client_of):
     assert "content-type" in allowed and "authorization" in allowed
     origin = {"origin": "https://x.example"}
     for response, status in (
-        (client.post("/translate", json=TEXT, headers=origin), 200),
+        (client.post("/translate", json=dict(TEXT), headers=origin), 200),
         (client.post("/translate", json={}, headers=origin), 400),
         (client.post("/translate", json={"q": "x" * 1000}, headers=origin), 413),
         (client.get("/none", headers=origin), 404),
@@ -377,7 +394,7 @@ def test_what_is_turned_off(client_of):
         ("/suggest", "Suggestions are disabled on this server."),
         ("/translate_file", "Files translation are disabled on this server."),
     ):
-        response = client.post(path, json=TEXT)
+        response = client.post(path, json=dict(TEXT))
         assert (response.status_code, response.json()) == (403, {"error": text})
         assert client.get(path).status_code == 405
 
@@ -399,7 +416,7 @@ def test_api_keys(client_of, tmp_path):
         403,
         {"error": "Invalid API key"},
     )
-    response = client.post("/translate", json=TEXT)
+    response = client.post("/translate", json=dict(TEXT))
     assert response.status_code == 400
     assert "to get an API key" in response.json()["error"]
     # Wrong and missing keys have been counted for the address.
@@ -416,8 +433,8 @@ def test_keys_that_are_not_required(client_of, tmp_path):
         api_keys_file=str(path), requests_per_minute=1, require_api_key=False
     )
     keyed = TEXT | {"api_key": "good"}
-    assert client.post("/translate", data=TEXT).status_code == 200
-    assert client.post("/translate", data=TEXT).status_code == 429
+    assert client.post("/translate", data=dict(TEXT)).status_code == 200
+    assert client.post("/translate", data=dict(TEXT)).status_code == 429
     assert [client.post("/translate", data=keyed).status_code for _ in "123"] == [
         *(200, 200, 200)
     ]
@@ -431,13 +448,13 @@ def test_rate_limit_per_client(client_of):
     assert client.post("/detect", data={"q": "a"}).status_code == 200
     batch = TEXT | {"q": ["a", "b"]}
     assert client.post("/translate", json=batch).status_code == 200
-    response = client.post("/translate", data=TEXT)
+    response = client.post("/translate", data=dict(TEXT))
     assert response.status_code == 429
     assert response.json() == {"error": "Slowdown: 3 per 1 minute"}
     assert 1 <= int(response.headers["retry-after"]) <= 60
     # The header is whatever a client likes.
     forged = {"x-forwarded-for": "10.1.1.1"}
-    assert client.post("/translate", data=TEXT, headers=forged).status_code == 429
+    assert client.post("/translate", data=dict(TEXT), headers=forged).status_code == 429
 
 
 def test_addresses_behind_a_proxy(client_of):
@@ -462,7 +479,7 @@ def test_addresses_behind_a_proxy(client_of):
 
 def test_bodies_that_are_too_large(client_of):
     client = client_of(max_body_bytes=200)
-    assert client.post("/translate", json=TEXT).status_code == 200
+    assert client.post("/translate", json=dict(TEXT)).status_code == 200
     response = client.post("/translate", content=b"x" * 201)
     assert response.status_code == 413
     assert response.json() == {"error": "Request body exceeds size limit (200 bytes)"}
@@ -475,12 +492,12 @@ def test_too_many_requests_at_a_time(client_of, backend):
     statuses = []
 
     def translate():
-        statuses.append(client.post("/translate", json=TEXT).status_code)
+        statuses.append(client.post("/translate", json=dict(TEXT)).status_code)
 
     thread = threading.Thread(target=translate)
     thread.start()
     wait_until(lambda: backend.calls)
-    response = client.post("/translate", json=TEXT)
+    response = client.post("/translate", json=dict(TEXT))
     assert response.status_code == 503
     assert "too many requests" in response.json()["error"]
     assert response.headers["retry-after"] == "1"
@@ -489,4 +506,4 @@ def test_too_many_requests_at_a_time(client_of, backend):
     backend.hold.set()
     thread.join(60)
     assert statuses == [200]
-    assert client.post("/translate", json=TEXT).status_code == 200
+    assert client.post("/translate", json=dict(TEXT)).status_code == 200
