@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import grpc
 import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from benchmarks.server_process import ServerProcess, started_server
 from t2t_keras.runs.export_settings import signature_names
 from t2t_keras.serving import signature
-from t2t_keras.serving.client.protos import PredictionServiceStub, PredictRequest
-from t2t_keras.serving.client.tensors import string_tensor
 
 SIGNATURES = signature_names("text", sample=False, prefix=False)
 CHOICES = ("all", signature.TRANSLATE, "none")
@@ -47,11 +47,9 @@ class Measured(NamedTuple):
     calls: Mapping[str, tuple[float, float]]
 
 
-def make_request(name: str) -> PredictRequest:
+def make_request(name: str) -> predict_pb2.PredictRequest:
     """Returns a request of one text to a signature of a text export."""
-    import tensorflow as tf
-
-    request = PredictRequest()
+    request = predict_pb2.PredictRequest()
     request.model_spec.name = "translate"
     request.model_spec.signature_name = name
     pair = (signature.SCORE_TARGET, signature.ATTENTION)
@@ -66,7 +64,7 @@ def make_request(name: str) -> PredictRequest:
             signature.MAX_LENGTH: np.array([20], np.int32),
         }
     for alias in texts:
-        request.inputs[alias].CopyFrom(string_tensor([TEXT]))
+        request.inputs[alias].CopyFrom(tf.make_tensor_proto([TEXT]))
     for alias, value in numbers.items():
         request.inputs[alias].CopyFrom(tf.make_tensor_proto(value))
     return request
@@ -80,14 +78,14 @@ def measure(base: Path) -> Measured:
         ready = time.monotonic() - start
         with grpc.insecure_channel(server.address) as channel:
             grpc.channel_ready_future(channel).result(60)
-            stub = PredictionServiceStub(channel)
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             calls = {}
             for name, request in requests.items():
                 calls[name] = _call(stub, request), _call(stub, request)
     return Measured(ready, _load_seconds(server), calls)
 
 
-def _call(stub: PredictionServiceStub, request: PredictRequest) -> float:
+def _call(stub: Any, request: predict_pb2.PredictRequest) -> float:
     start = time.monotonic()
     stub.Predict(request, timeout=600)
     return time.monotonic() - start

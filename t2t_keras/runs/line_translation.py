@@ -12,14 +12,10 @@ from t2t_keras.evaluation.reranking import rerank_by_chrf
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.lines import Line, chunks, open_output
 from t2t_keras.runs import models
-from t2t_keras.runs.word_alignment import (
-    WordAligner,
-    build_aligner,
-    parse_alignment_heads,
-)
+from t2t_keras.runs.word_alignment import WordAligner, build_aligner
 from t2t_keras.settings.config import DecodingConfig
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.word_alignments import format_links
+from t2t_keras.text.word_alignments import format_links, parse_alignment_heads
 
 # Number of samples that are reranked.
 DEFAULT_SAMPLES = 32

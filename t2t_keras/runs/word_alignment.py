@@ -3,10 +3,8 @@
 Shapes: B batch, S source length, T target length, R layers of the decoder, H heads.
 """
 
-import re
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
@@ -16,60 +14,17 @@ from t2t_keras.runs import models
 from t2t_keras.runs.tasks import TREES
 from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
-from t2t_keras.text.word_alignments import Link, link_words, word_numbers
+from t2t_keras.text.word_alignments import (
+    Link,
+    head_shares,
+    link_words,
+    word_numbers,
+)
 from t2t_keras.typing import Tensor
 
 # Maximum positions of one side in a batch, including padding. The weights of its heads
 # are [positions, S].
 _TOKENS_PER_BATCH = 1024
-_HEAD = re.compile(r"(\d{1,4})(?::(\d{1,4}))?")
-
-
-def parse_alignment_heads(heads: str) -> tuple[tuple[int, int | None], ...]:
-    """Returns layer and head of each item of --alignment_heads, both from 1.
-
-    Args:
-        heads: `LAYER:HEAD,...`; `LAYER` alone is all heads of a layer, for which the
-            head is None.
-
-    Raises:
-        UserError: If an item is malformed, or there is none.
-    """
-    matches = [_HEAD.fullmatch(item.strip()) for item in str(heads).split(",")]
-    if not all(matches):
-        raise UserError(
-            "--alignment_heads takes LAYER:HEAD, or LAYER for all of its heads, with "
-            f"commas between, both from 1: 5:2,5:3 or 5. Received: {heads}"
-        )
-    parts = [match.groups() for match in matches if match]
-    return tuple((int(layer), int(head) if head else None) for layer, head in parts)
-
-
-def head_shares(heads: str, layers: int, num_heads: int) -> np.ndarray:
-    """Returns the share of each head in an alignment's weights, [R, H] float32.
-
-    Args:
-        heads: As in `parse_alignment_heads`.
-        layers: Number of layers of the decoder.
-        num_heads: Number of heads of each.
-
-    Raises:
-        UserError: If the model does not have a head, or one is named twice.
-    """
-    items = parse_alignment_heads(heads)
-    counts = np.zeros((layers, num_heads), np.float32)
-    for layer, head in items:
-        if not (1 <= layer <= layers and (head is None or 1 <= head <= num_heads)):
-            raise UserError(
-                f"--alignment_heads={heads} names a head that the model lacks: its "
-                f"decoder has layers 1 to {layers}, with heads 1 to {num_heads} each."
-            )
-        counts[layer - 1, slice(None) if head is None else head - 1] += 1
-    if counts.max() > 1:
-        raise UserError(
-            f"--alignment_heads={heads} names a head twice. Name each once."
-        )
-    return counts / counts.sum()
 
 
 class WordAligner:

@@ -3,7 +3,8 @@
 A word is what white space separates, as `normalize` defines it. Links count words from
 0, source first.
 
-Shapes: S source pieces, T target pieces, I source words, J target words.
+Shapes: S source pieces, T target pieces, I source words, J target words, R layers of
+the decoder, H heads.
 """
 
 import itertools
@@ -22,6 +23,7 @@ Link = tuple[int, int]
 _SPACE = "\u2581"
 # "-" is a sure link. Possible ones are written "1p2" by some tools, "1?2" by others.
 _LINK = re.compile(r"(\d{1,9})([-p?])(\d{1,9})")
+_HEAD = re.compile(r"(\d{1,4})(?::(\d{1,4}))?")
 
 
 class WordAlignment(NamedTuple):
@@ -186,3 +188,50 @@ def link_words(
         mean_I = sums_TI[[*group]].mean(axis=0)
         links.append((int(mean_I.argmax()), word))
     return sorted(links)
+
+
+def parse_alignment_heads(heads: str) -> tuple[tuple[int, int | None], ...]:
+    """Returns layer and head of each item of --alignment_heads, both from 1.
+
+    Args:
+        heads: `LAYER:HEAD,...`; `LAYER` alone is all heads of a layer, for which the
+            head is None.
+
+    Raises:
+        UserError: If an item is malformed, or there is none.
+    """
+    matches = [_HEAD.fullmatch(item.strip()) for item in str(heads).split(",")]
+    if not all(matches):
+        raise UserError(
+            "--alignment_heads takes LAYER:HEAD, or LAYER for all of its heads, with "
+            f"commas between, both from 1: 5:2,5:3 or 5. Received: {heads}"
+        )
+    parts = [match.groups() for match in matches if match]
+    return tuple((int(layer), int(head) if head else None) for layer, head in parts)
+
+
+def head_shares(heads: str, layers: int, num_heads: int) -> np.ndarray:
+    """Returns the share of each head in an alignment's weights, [R, H] float32.
+
+    Args:
+        heads: As in `parse_alignment_heads`.
+        layers: Number of layers of the decoder.
+        num_heads: Number of heads of each.
+
+    Raises:
+        UserError: If the model does not have a head, or one is named twice.
+    """
+    items = parse_alignment_heads(heads)
+    counts = np.zeros((layers, num_heads), np.float32)
+    for layer, head in items:
+        if not (1 <= layer <= layers and (head is None or 1 <= head <= num_heads)):
+            raise UserError(
+                f"--alignment_heads={heads} names a head that the model lacks: its "
+                f"decoder has layers 1 to {layers}, with heads 1 to {num_heads} each."
+            )
+        counts[layer - 1, slice(None) if head is None else head - 1] += 1
+    if counts.max() > 1:
+        raise UserError(
+            f"--alignment_heads={heads} names a head twice. Name each once."
+        )
+    return counts / counts.sum()

@@ -4,7 +4,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,9 +145,17 @@ class PredictionCalls:
         self._channel.close()
 
     def predict(
-        self, signature_name: str, inputs: Mapping[str, Message]
+        self,
+        signature_name: str,
+        inputs: Mapping[str, Message],
+        outputs: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Returns the outputs of a signature: nested lists by name.
+
+        Args:
+            signature_name: Name of the signature.
+            inputs: Its inputs by name.
+            outputs: Outputs that the server sends. Default: all.
 
         Raises:
             ServerError: If there is no answer, or it cannot be read.
@@ -159,6 +167,7 @@ class PredictionCalls:
             request.model_spec.version_label = self._model.label
         elif self._model.version is not None:
             request.model_spec.version.value = self._model.version
+        request.output_filter.extend(outputs)
         for name, tensor in inputs.items():
             request.inputs[name].CopyFrom(tensor)
         answer = self._answer(request)

@@ -153,6 +153,16 @@ class Answer:
             self._check_kind(name, row, kind)
         return values
 
+    def maps(self, name: str) -> list[Any]:
+        """Returns an output of four dimensions for each text: [R, H, T, S] floats."""
+        values = self._output(name)
+        rows = values
+        for _ in range(4):
+            self._check_kind(name, rows, list)
+            rows = [row for each in rows for row in each]
+        self._check_kind(name, rows, float)
+        return values
+
     def truncated(self) -> list[bool]:
         """Returns whether each text was truncated; False without that output."""
         if signature.TRUNCATED not in self.outputs:

@@ -67,6 +67,25 @@ class TargetScore:
 
 
 @dataclass(frozen=True)
+class CrossAttention:
+    """Attention of a translation's subwords to those of its source.
+
+    Attributes:
+        source_tokens: The source's S subwords, the end of sentence last.
+        target_tokens: The translation's T subwords, the end of sentence last.
+        weights: [R, H, T, S]: R decoder layers, H heads. The weights of each subword of
+            the translation add up to 1; they are those while it is predicted.
+        truncated: Whether either text was over the server's limits, and its end was
+            left out.
+    """
+
+    source_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    weights: list[list[list[list[float]]]]
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
 class SearchOptions:
     """Settings of the search; None leaves one as it was exported.
 
@@ -295,9 +314,63 @@ class TranslationClient:
             )
         ]
 
-    def _answer(self, signature_name: str, inputs: Mapping[str, Message]) -> Answer:
+    def attention(
+        self, sources: Sequence[str | bytes], targets: Sequence[str | bytes]
+    ) -> list[CrossAttention]:
+        """Returns the cross-attention of each target to its source.
+
+        Raises:
+            ValueError: If the numbers of sources and targets differ.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
+        answer = self._answer(
+            signature.ATTENTION,
+            {
+                signature.SOURCE: string_tensor(sources),
+                signature.TARGET: string_tensor(targets),
+            },
+            outputs=(
+                *(signature.MEMORY_ATTENTION, signature.TRUNCATED),
+                *(signature.SOURCE_TOKENS, signature.SOURCE_LENGTH),
+                *(signature.TARGET_TOKENS, signature.TARGET_LENGTH),
+            ),
+        )
+        columns = (
+            answer.rows(signature.SOURCE_TOKENS, bytes),
+            answer.column(signature.SOURCE_LENGTH, int),
+            answer.rows(signature.TARGET_TOKENS, bytes),
+            answer.column(signature.TARGET_LENGTH, int),
+            answer.maps(signature.MEMORY_ATTENTION),
+            answer.truncated(),
+        )
+        return [
+            CrossAttention(
+                tuple(map(_text, source[:source_length])),
+                tuple(map(_text, target[:target_length])),
+                [
+                    [
+                        [row[:source_length] for row in head[:target_length]]
+                        for head in layer
+                    ]
+                    for layer in weights
+                ],
+                truncated,
+            )
+            for source, source_length, target, target_length, weights, truncated in zip(
+                *columns, strict=True
+            )
+        ]
+
+    def _answer(
+        self,
+        signature_name: str,
+        inputs: Mapping[str, Message],
+        outputs: Sequence[str] = (),
+    ) -> Answer:
         (rows,) = {tensor.tensor_shape.dim[0].size for tensor in inputs.values()}
-        return Answer(self._calls.predict(signature_name, inputs), rows, signature_name)
+        answer = self._calls.predict(signature_name, inputs, outputs)
+        return Answer(answer, rows, signature_name)
 
 
 def _text(value: bytes) -> str:

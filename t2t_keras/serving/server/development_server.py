@@ -17,6 +17,7 @@ from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import SignalWaiter
+from t2t_keras.serving.http.server import HttpServer, check_address
 from t2t_keras.serving.server.batching import BatchScheduler
 from t2t_keras.serving.server.configs import (
     ModelServerConfig,
@@ -32,10 +33,8 @@ from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.grpc_server import (
     GrpcOptions,
     GrpcServer,
-    check_address,
 )
 from t2t_keras.serving.server.health import HealthService
-from t2t_keras.serving.server.http_server import HttpServer
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.metrics import Metrics
 from t2t_keras.serving.server.models import Models, WatchOptions
@@ -176,7 +175,7 @@ def _grpc_options(settings: ServerSettings) -> GrpcOptions:
     return GrpcOptions(
         host=settings.host,
         port=settings.port,
-        socket_path=settings.grpc_socket_path,
+        socket_paths=[settings.grpc_socket_path] if settings.grpc_socket_path else [],
         credentials=read_credentials(path) if path else None,
         channel_arguments=channel_arguments(settings.grpc_channel_arguments),
         health=settings.enable_grpc_healthcheck_service,

@@ -6,7 +6,6 @@ so also while all workers are busy.
 """
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from t2t_keras.errors import UserError
+from t2t_keras.serving.http.server import cannot_listen_error, join_address
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.errors import (
     ServingError,
@@ -47,7 +46,7 @@ class GrpcOptions:
     Attributes:
         host: Address to listen on.
         port: Port to listen on; 0 for any free one.
-        socket_path: Unix domain socket to listen on as well; "" for none.
+        socket_paths: Unix domain sockets to listen on as well, without TLS.
         credentials: Keys for TLS; `None` for plain text.
         channel_arguments: Names and values of gRPC's own settings.
         health: Whether health checks are answered.
@@ -57,7 +56,7 @@ class GrpcOptions:
     # Not "localhost": of its two addresses one may be taken without an error.
     host: str = "127.0.0.1"
     port: int = 8500
-    socket_path: str = ""
+    socket_paths: Sequence[str] = ()
     credentials: grpc.ServerCredentials | None = None
     channel_arguments: Sequence[tuple[str, int | str]] = ()
     health: bool = False
@@ -112,8 +111,8 @@ class GrpcServer:
         """
         options = self._options
         port = self._listen(join_address(options.host, options.port))
-        if options.socket_path:
-            self._listen(f"unix:{options.socket_path}")
+        for path in options.socket_paths:
+            self._listen(f"unix:{path}")
         await self._server.start()
         return port
 
@@ -171,33 +170,6 @@ class GrpcServer:
                 reload,
             ),
         }
-
-
-def check_address(host: str, port: int) -> None:
-    """Raises `UserError` if a port is in use, or the host is not this machine's."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family) as probe:
-            # As gRPC does: connections that have just ended do not count.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        raise cannot_listen_error(join_address(host, port)) from error
-
-
-def join_address(host: str, port: int) -> str:
-    """Returns host:port, with brackets around an IPv6 address."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def cannot_listen_error(address: str) -> UserError:
-    """Returns the error of an address that is in use, or that is not this machine's."""
-    return UserError(
-        f"{address} cannot be listened at. Stop what uses the port, or choose another "
-        "with --port; 0 takes any that is free."
-    )
 
 
 def _handlers(

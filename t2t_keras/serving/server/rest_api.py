@@ -24,17 +24,13 @@ from tensorflow_serving.apis import (
     model_pb2,
 )
 
+from t2t_keras.serving.http.requests import BodyReader, HttpError, until_disconnect
 from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.errors import (
     failed_precondition,
     invalid_argument,
     report_exception,
-)
-from t2t_keras.serving.server.http_server import (
-    BodyReader,
-    HttpError,
-    until_disconnect,
 )
 from t2t_keras.serving.server.json_tensors import (
     from_response,

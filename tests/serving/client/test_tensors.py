@@ -156,3 +156,15 @@ def test_errors_of_a_column(outputs, message):
 def test_errors_of_rows(outputs, message):
     with pytest.raises(ServerError, match=message):
         answer(**outputs).rows("lengths", int, at_least=2)
+
+
+def test_maps_have_four_dimensions_for_each_text():
+    weights = [[[[[0.5, 0.5]]]], [[[[1.0]]]]]
+    assert answer(weights=weights).maps("weights") == weights
+    for wrong, message in (
+        ([[[[0.5]]], [[[1.0]]]], "'weights' as float instead of list"),
+        ([[[[[1]]]], [[[[1.0]]]]], "'weights' as int instead of float"),
+        ([[[[[1.0]]]]], "1 value for 2 texts in output 'weights'"),
+    ):
+        with pytest.raises(ServerError, match=message):
+            answer(weights=wrong).maps("weights")

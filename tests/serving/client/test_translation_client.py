@@ -9,6 +9,7 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import (
+    CrossAttention,
     SearchOptions,
     TargetScore,
     TranslatedText,
@@ -205,3 +206,39 @@ def test_a_context_manager_closes_the_client(served):
 def test_no_texts_have_no_translations(served):
     client, _ = served
     assert client.translate([]) == []
+
+
+def test_attention_without_its_padding():
+    weights = np.random.default_rng(3).random((2, 3, 2, 4, 5)).astype(np.float32)
+
+    def attend(request):
+        assert read_texts(request, "source") == [b"a b", b"c"]
+        assert read_texts(request, "target") == [b"x", b"y z"]
+        return {
+            "memory_attention": weights,
+            "source_tokens": np.array(
+                [[b"a", b"b", b"</s>", b"", b""], [b"c", b"", b"", b"", b""]], object
+            ),
+            "source_length": np.array([3, 1], np.int32),
+            "target_tokens": np.array(
+                [[b"x", b"</s>", b"", b""], [b"y", b"z", b"q", b"</s>"]], object
+            ),
+            "target_length": np.array([2, 4], np.int32),
+            "truncated": np.array([False, True], bool),
+        }
+
+    with serve(attend) as (server, service), TranslationClient(server) as client:
+        first, second = client.attention(["a b", "c"], ["x", "y z"])
+        with pytest.raises(ValueError, match="2 sources and 1 targets"):
+            client.attention(["a", "b"], ["x"])
+    assert first == CrossAttention(
+        ("a", "b", "</s>"), ("x", "</s>"), weights[0, :, :, :2, :3].tolist(), False
+    )
+    assert second.target_tokens == ("y", "z", "q", "</s>")
+    assert second.weights == weights[1, :, :, :4, :1].tolist()
+    assert second.truncated
+    (request,) = service.requests
+    assert request.model_spec.signature_name == "attention"
+    # Attention within a sentence is twice as much again, and nobody asked for it.
+    assert "encoder_attention" not in request.output_filter
+    assert "memory_attention" in request.output_filter

@@ -17,12 +17,12 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from t2t_keras.serving.http.server import HttpServer
 from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
 from t2t_keras.serving.server.configs import single_model
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.grpc_server import GrpcOptions, GrpcServer
 from t2t_keras.serving.server.health import HealthService
-from t2t_keras.serving.server.http_server import HttpServer
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.metrics import Metrics
 from t2t_keras.serving.server.models import Models, WatchOptions

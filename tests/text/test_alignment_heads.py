@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs.word_alignment import head_shares, parse_alignment_heads
+from t2t_keras.text.word_alignments import head_shares, parse_alignment_heads
 
 
 def test_heads_share_the_weights():

@@ -1,25 +1,14 @@
-"""HTTP server of the embedded server, for any ASGI application, and bodies of requests.
-
-It runs uvicorn in the event loop of the gRPC server. A client that sends slowly, or
-nothing, holds a connection and no thread, and only for a limited time.
-"""
+"""Requests over HTTP: bodies within limits, refusals, and clients that leave."""
 
 import asyncio
 import contextlib
-import socket
 import zlib
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
-import h11
-import uvicorn
 from starlette.requests import ClientDisconnect, Request
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from t2t_keras.serving.server.grpc_server import cannot_listen_error, join_address
-
-# Longest time in which the head of a request must arrive.
-_HEAD_SECONDS = 20.0
-_KEEP_ALIVE_SECONDS = 75
+Result = TypeVar("Result")
 
 
 class HttpError(Exception):
@@ -27,99 +16,15 @@ class HttpError(Exception):
 
     Args:
         status: Status code of HTTP.
-        message: For the client.
+        message: For the client, without names of files or machines.
+        retry_after: Seconds for the header Retry-After; None for no header.
     """
 
-    def __init__(self, status: int, message: str):
+    def __init__(self, status: int, message: str, retry_after: int | None = None):
         super().__init__(status, message)
         self.status = status
         self.message = message
-
-
-class HttpServer:
-    """HTTP server of one application; methods are to be called in the event loop.
-
-    Args:
-        app: ASGI application. Its lifespan is that of the server.
-        host: Address to listen on.
-        port: Port to listen on; 0 for any free one.
-    """
-
-    def __init__(self, app: Any, host: str, port: int):
-        self._address = host, port
-        config = uvicorn.Config(
-            app,
-            http=_Protocol,
-            ws="none",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=1,
-        )
-        self._server = uvicorn.Server(config)
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> int:
-        """Starts to listen; returns the port.
-
-        Raises:
-            UserError: If the port cannot be listened at.
-        """
-        host, port = self._address
-        try:
-            listener = socket.create_server(
-                (host, port),
-                family=socket.AF_INET6 if ":" in host else socket.AF_INET,
-                backlog=1024,
-            )
-        except OSError as error:
-            raise cannot_listen_error(join_address(host, port)) from error
-        listener.setblocking(False)
-        self._task = asyncio.create_task(self._server.serve([listener]))
-        while not self._server.started:
-            if self._task.done():
-                self._task.result()
-            await asyncio.sleep(0.01)
-        return listener.getsockname()[1]
-
-    async def stop(self) -> None:
-        """Ends; answers that are being sent have a second."""
-        self._server.should_exit = True
-        if self._task is not None:
-            await self._task
-
-
-class _Protocol(H11Protocol):
-    """Uvicorn's protocol with a limit on the time of a request's head."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._set_timer()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._set_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._stop_timer()
-
-    def _set_timer(self) -> None:
-        """Runs a timer while a head is incomplete, from its first byte."""
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_timer()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.retry_after = retry_after
 
 
 class BodyReader:
@@ -191,7 +96,9 @@ class BodyReader:
             )
 
 
-async def until_disconnect(request: Request, work: Any) -> Any:
+async def until_disconnect(
+    request: Request, work: Coroutine[Any, Any, Result]
+) -> Result:
     """Returns the result of a coroutine, which is canceled if the client leaves.
 
     To be called after the body was read.

@@ -15,8 +15,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.server import http_server
-from t2t_keras.serving.server.http_server import BodyReader, HttpError, HttpServer
+from t2t_keras.serving.http import server as http_server
+from t2t_keras.serving.http.requests import BodyReader, HttpError
+from t2t_keras.serving.http.server import HttpServer, check_address, join_address
 
 
 @contextlib.contextmanager
@@ -118,3 +119,14 @@ def test_a_port_that_is_taken_is_an_error():
         port = other.getsockname()[1]
         with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened at"):
             asyncio.run(HttpServer(Starlette(), "127.0.0.1", port).start())
+
+
+def test_an_address_is_checked_before_anything_else():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened at"):
+            check_address("127.0.0.1", port)
+    check_address("127.0.0.1", port)
+    with pytest.raises(UserError, match=r"203\.0\.113\.9:1 cannot be listened at"):
+        check_address("203.0.113.9", 1)
+    assert join_address("::1", 8500) == "[::1]:8500"

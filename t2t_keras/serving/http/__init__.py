@@ -1,0 +1,1 @@
+"""HTTP for the REST API and the translation API: a server, and bodies of requests."""

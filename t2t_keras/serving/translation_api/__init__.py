@@ -1,0 +1,1 @@
+"""Translation API over HTTP: LibreTranslate's interface before a server of exports."""

@@ -1,0 +1,86 @@
+"""Language detection among the languages that are served."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from t2t_keras.serving.translation_api.language_codes import base_language
+
+# Codes of py3langid for languages that have several.
+_DETECTED_AS = (("nb", "no"), ("fil", "tl"), ("iw", "he"))
+# Enough for any language; detection takes time in proportion to the length.
+_MAX_CHARACTERS = 5_000
+# py3langid gives the languages of few letters, and of none, about the same probability.
+_MAX_RESULTS = 3
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Language of a text.
+
+    Attributes:
+        language: Its code.
+        confidence: Probability among the candidates in percent; 0 if there is nothing
+            to tell it by.
+    """
+
+    language: str
+    confidence: float
+
+    def as_json(self) -> dict[str, object]:
+        """Returns it in LibreTranslate's form."""
+        return {"language": self.language, "confidence": self.confidence}
+
+
+class LanguageDetector:
+    """Detector of the language of a text among some candidates.
+
+    The model is read at the first call, which takes half a second. Threads may share a
+    detector.
+    """
+
+    def __init__(self) -> None:
+        self._identifier: LanguageIdentifier | None = None
+        # The candidates are a state of py3langid's identifier.
+        self._lock = threading.Lock()
+
+    def detect(self, text: str, candidates: Sequence[str]) -> list[Detection]:
+        """Returns the most probable languages, best first; at least one.
+
+        Of candidates with the same language, such as zh-Hans and zh-Hant, the first
+        one stands for all.
+
+        Args:
+            text: Text of any length.
+            candidates: Codes, the one for a text without letters first.
+        """
+        if len(candidates) == 1:
+            return [Detection(candidates[0], 100.0)]
+        text = text[:_MAX_CHARACTERS]
+        if not any(character.isalpha() for character in text):
+            return [Detection(candidates[0], 0.0)]
+        with self._lock:
+            identifier = self._identifier = self._identifier or _read_identifier()
+            codes: dict[str, str] = {}
+            for code in candidates:
+                language = base_language(code)
+                label = dict(_DETECTED_AS).get(language, language)
+                if label in identifier.labels:
+                    codes.setdefault(label, code)
+            if not codes:
+                return [Detection(candidates[0], 0.0)]
+            identifier.set_languages(list(codes))
+            try:
+                ranked = identifier.rank(text)
+            finally:
+                identifier.set_languages(None)
+        return [
+            Detection(codes[label], round(100.0 * probability, 1))
+            for label, probability in ranked[:_MAX_RESULTS]
+        ]
+
+
+def _read_identifier() -> LanguageIdentifier:
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

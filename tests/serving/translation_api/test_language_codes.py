@@ -1,0 +1,55 @@
+"""Language codes: canonical form, what clients mean by them, and names."""
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.translation_api.language_codes import (
+    canonical_code,
+    find_code,
+    language_name,
+)
+
+
+def test_codes_get_their_usual_case():
+    for code, expected in (
+        ("EN", "en"),
+        ("pt_br", "pt-BR"),
+        ("ZH-hans", "zh-Hans"),
+        ("sr-latn-rs", "sr-Latn-RS"),
+        ("es-419", "es-419"),
+        ("deu", "deu"),
+    ):
+        assert canonical_code(code) == expected
+
+
+def test_what_is_no_code_is_refused():
+    for code in ("", "e", "engl", "trees", "en-", "en-x", "en de", "zh-Hans-Latn", "é"):
+        with pytest.raises(UserError, match=r"two or three letters.*Received: "):
+            canonical_code(code)
+
+
+def test_clients_name_languages_in_several_ways():
+    served = ("en", "pt-BR", "zh-Hans", "zh-Hant")
+    for wanted, expected in (
+        ("EN", "en"),
+        ("en_US", "en"),
+        ("pt", "pt-BR"),
+        ("pb", "pt-BR"),
+        ("zh", "zh-Hans"),
+        ("zt", "zh-Hant"),
+        ("ZH-hant", "zh-Hant"),
+        ("zh-TW", None),  # either
+        ("de", None),
+        ("auto", None),
+        ("", None),
+    ):
+        assert find_code(wanted, served) == expected, wanted
+    assert find_code("zt", ("zh",)) == "zh"
+    assert find_code("zh", ("zh", "zh-Hans")) == "zh"
+
+
+def test_names_are_english():
+    assert language_name("de") == "German"
+    assert language_name("pt-BR") == "Portuguese (Brazil)"
+    assert language_name("zh-Hans") == "Chinese (Simplified)"
+    assert language_name("xx") == "xx"
