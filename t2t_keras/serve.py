@@ -2,10 +2,14 @@
 
     python -m t2t_keras.serve --model_base_path=runs/tiny/export --model_name=translate
     python -m t2t_keras.serve --model_config_file=models.config --port=8500 \\
-        --enable_batching --batching_parameters_file=batching.config
+        --rest_api_port=8501 --enable_batching \\
+        --batching_parameters_file=batching.config
+    python -m t2t_keras.serve --server=tensorflow-serving:8500 \\
+        --translation_api_port=5000 --language_pairs=translate:en:de
 
 Services, flags and files are those of TensorFlow Serving. In production, start
-tensorflow_model_server with the same flags; clients see no difference.
+tensorflow_model_server with the same flags; clients see no difference. The translation
+API, LibreTranslate's interface, is for either server.
 """
 
 import contextlib
@@ -20,11 +24,18 @@ from absl import flags
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import Interrupted
-from t2t_keras.serving.server.other_flags import OTHER_FLAGS
+from t2t_keras.serving.server.other_flags import (
+    check_other_flags,
+    define_other_flags,
+)
 from t2t_keras.serving.server.settings import (
     ServerSettings,
     base_path_flag,
     exports_below,
+)
+from t2t_keras.serving.translation_api.flags import (
+    define_translation_api_flags,
+    read_translation_api_flags,
 )
 from t2t_keras.settings import program
 
@@ -220,28 +231,22 @@ flags.DEFINE_integer(
     "that is also 0, one for each core and at least four.",
     lower_bound=0,
 )
+define_translation_api_flags()
 _VERSION = flags.DEFINE_bool("version", False, "Whether to print the version and end.")
-
-
-def _define_other_flags() -> None:
-    define = {
-        bool: flags.DEFINE_bool,
-        int: flags.DEFINE_integer,
-        str: flags.DEFINE_string,
-    }
-    for name, flag in OTHER_FLAGS.items():
-        effect = "Has no effect here" if flag.supported else "Is not supported here"
-        define[flag.kind](name, None, f"{effect}: {flag.reason}.")
-
-
-_define_other_flags()
+define_other_flags()
 
 
 def main(_: Sequence[str]) -> int:
     """Serves until a signal arrives, then exits with the status of the signal."""
-    from t2t_keras.serving.server.development_server import serve_until_signal
+    api, server = read_translation_api_flags()
+    if server:
+        from t2t_keras.serving.translation_api.runner import serve_translation_api
 
-    number = serve_until_signal(_settings(), _log)
+        number = serve_translation_api(api.complete({}, server), _log)
+    else:
+        from t2t_keras.serving.server.development_server import serve_until_signal
+
+        number = serve_until_signal(_settings(), _log, api)
     print(Interrupted(number), file=sys.stderr, flush=True)
     # A thread of gRPC, or of a version that is still loading, may be in native code. If
     # it returned after Python has ended, it would abort the process.
@@ -271,14 +276,21 @@ def _check(arguments: Sequence[str]) -> None:
             f"Arguments are given as flags. Received: {' '.join(arguments)}. "
             f"Do you mean {flag}?"
         )
-    _settings().check_base_path()
-    for name, flag in OTHER_FLAGS.items():
-        if flags.FLAGS[name].value and not flag.supported:
-            raise UserError(f"--{name} is not supported here: {flag.reason}.")
-        if flags.FLAGS[name].present:
-            _log(f"--{name} has no effect here: {flag.reason}")
+    api, server = read_translation_api_flags()
+    if server:
+        api.complete({}, server)
+    else:
+        _settings().check_base_path()
+    for line in check_other_flags():
+        _log(line)
     _log("starting …")
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", takes_arguments=True, check=_check)
+    program.run(
+        main,
+        __doc__ or "",
+        takes_arguments=True,
+        with_tensorflow=lambda: not read_translation_api_flags()[1],
+        check=_check,
+    )

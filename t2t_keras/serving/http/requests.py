@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 
 Result = TypeVar("Result")
 
@@ -25,6 +26,14 @@ class HttpError(Exception):
         self.status = status
         self.message = message
         self.retry_after = retry_after
+
+
+def error_response(error: HttpError) -> JSONResponse:
+    """Returns `{"error": message}`, as both APIs answer."""
+    headers = (
+        {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    )
+    return JSONResponse({"error": error.message}, error.status, headers)
 
 
 class BodyReader:

@@ -26,9 +26,10 @@ class HttpServer:
         app: ASGI application. Its lifespan is that of the server.
         host: Address to listen on.
         port: Port to listen on; 0 for any free one.
+        grace_seconds: Longest wait for requests under way when it stops.
     """
 
-    def __init__(self, app: Any, host: str, port: int):
+    def __init__(self, app: Any, host: str, port: int, grace_seconds: int = 1):
         self._address = host, port
         config = uvicorn.Config(
             app,
@@ -40,7 +41,7 @@ class HttpServer:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=grace_seconds,
         )
         self._server = uvicorn.Server(config)
         self._task: asyncio.Task[None] | None = None
@@ -69,7 +70,7 @@ class HttpServer:
         return listener.getsockname()[1]
 
     async def stop(self) -> None:
-        """Ends; answers that are being sent have a second."""
+        """Refuses new requests, and ends when those under way are answered."""
         self._server.should_exit = True
         if self._task is not None:
             await self._task
@@ -127,6 +128,5 @@ def join_address(host: str, port: int) -> str:
 def cannot_listen_error(address: str) -> UserError:
     """Returns the error of an address that is in use, or that is not this machine's."""
     return UserError(
-        f"{address} cannot be listened at. Stop what uses the port, or choose another "
-        "with --port; 0 takes any that is free."
+        f"{address} cannot be listened at. Stop what uses the port, or choose another."
     )

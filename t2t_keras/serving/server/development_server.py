@@ -9,6 +9,7 @@
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,14 @@ from t2t_keras.serving.server.settings import ServerSettings
 from t2t_keras.serving.server.versions import Retries
 from t2t_keras.serving.server.watching import Log, Watch, describe_error
 from t2t_keras.serving.server.workers import Workers
+from t2t_keras.serving.translation_api.runner import (
+    describe_translation_api,
+    running_translation_api,
+)
+from t2t_keras.serving.translation_api.settings import (
+    TranslationApiFlags,
+    TranslationApiSettings,
+)
 
 # By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25.0
@@ -56,16 +65,20 @@ class RunningServer:
     Attributes:
         models: Models that it serves.
         port: Port that it listens on for gRPC.
-        rest_port: Port that it listens on for REST; 0 if it does not.
+        others: Lines about its other ports.
     """
 
     models: Models
     port: int
-    rest_port: int = 0
+    others: tuple[str, ...]
 
 
 @contextlib.contextmanager
-def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer]:
+def running_server(
+    settings: ServerSettings,
+    log: Log,
+    translation_api: TranslationApiFlags | None = None,
+) -> Iterator[RunningServer]:
     """Yields a server that answers; drains it and unloads its models at the end.
 
     While it drains, requests under way are finished, new ones are refused, and health
@@ -74,6 +87,7 @@ def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer
     Args:
         settings: Models, port and limits.
         log: Called with a line for each version loaded, unloaded or failed.
+        translation_api: Settings of the translation API; None for none.
 
     Raises:
         UserError: If a file cannot be used, no version of a model can be loaded, or
@@ -83,19 +97,25 @@ def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer
     if settings.enable_batching:
         cores = len(os.sched_getaffinity(0))
         batching = read_batching(settings.batching_parameters_file, cores)
-    grpc_options, rest_options = _grpc_options(settings), _rest_options(settings)
-    # Loading may take minutes; an address in use need not wait for it.
+    # Loading may take minutes; what is wrong here need not wait for it.
     for port in (settings.port, settings.rest_api_port):
         check_address(settings.host, port)
     with contextlib.ExitStack() as stack:
+        api = None
+        if translation_api is not None:
+            # Over a socket of its own, whatever the settings of the port are.
+            folder = stack.enter_context(tempfile.TemporaryDirectory("-t2t_keras"))
+            paths = {
+                each.name: each.base_path for each in config.model_config_list.config
+            }
+            api = translation_api.complete(paths, f"unix:{folder}/grpc")
+            check_address(api.host, api.port)
+        grpc_options = _grpc_options(settings, api)
+        rest_options = _rest_options(settings)
         metrics, scheduler = Metrics(), None
         if batching is not None:
             scheduler = BatchScheduler(batching, metrics)
             stack.callback(scheduler.close)
-        if not (
-            settings.xla_cpu_compilation_enabled or settings.xla_gpu_compilation_enabled
-        ):
-            disable_xla()
         portal = stack.enter_context(start_blocking_portal())
         health = portal.call(HealthService)
         loader = _loader(settings, scheduler, metrics)
@@ -114,13 +134,17 @@ def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer
             return portal.call(server.start)
 
         port = start(portal.call(GrpcServer, core, workers, health, grpc_options))
-        rest_port = 0
+        others = []
         if settings.rest_api_port:
             app = rest_app(core, workers, rest_options)
-            rest_port = start(HttpServer(app, settings.host, settings.rest_api_port))
+            rest = HttpServer(app, settings.host, settings.rest_api_port)
+            others.append(f"REST API on port {start(rest)}")
         stack.callback(portal.call, workers.drain, _GRACE_SECONDS)
+        if api is not None:
+            api_port = stack.enter_context(running_translation_api(api))
+            others.append(describe_translation_api(api, api_port))
         stack.callback(portal.call, health.stop_serving)
-        yield RunningServer(models, port, rest_port)
+        yield RunningServer(models, port, tuple(others))
 
 
 def _load_models(
@@ -149,16 +173,20 @@ def _load_models(
         stack.callback(watch.close)
 
 
-def serve_until_signal(settings: ServerSettings, log: Log) -> int:
+def serve_until_signal(
+    settings: ServerSettings,
+    log: Log,
+    translation_api: TranslationApiFlags | None = None,
+) -> int:
     """Serves until SIGINT or SIGTERM; returns the signal's number.
 
     To be called in the main thread. Arguments and errors are those of
     `running_server`.
     """
-    with running_server(settings, log) as server:
+    with running_server(settings, log, translation_api) as server:
         signals = SignalWaiter()
-        if server.rest_port:
-            log(f"REST API on port {server.rest_port}")
+        for line in server.others:
+            log(line)
         log(f"serving {server.models.describe()} on port {server.port}")
         return signals.wait()
 
@@ -170,12 +198,17 @@ def _models_config(settings: ServerSettings) -> ModelServerConfig:
     return single_model(settings.model_name, path)
 
 
-def _grpc_options(settings: ServerSettings) -> GrpcOptions:
+def _grpc_options(
+    settings: ServerSettings, api: TranslationApiSettings | None
+) -> GrpcOptions:
+    sockets = [settings.grpc_socket_path] if settings.grpc_socket_path else []
+    if api is not None:
+        sockets.append(api.server.removeprefix("unix:"))
     path = settings.ssl_config_file
     return GrpcOptions(
         host=settings.host,
         port=settings.port,
-        socket_paths=[settings.grpc_socket_path] if settings.grpc_socket_path else [],
+        socket_paths=sockets,
         credentials=read_credentials(path) if path else None,
         channel_arguments=channel_arguments(settings.grpc_channel_arguments),
         health=settings.enable_grpc_healthcheck_service,
@@ -236,6 +269,10 @@ def _rest_options(settings: ServerSettings) -> RestOptions:
 def _loader(
     settings: ServerSettings, scheduler: BatchScheduler | None, metrics: Metrics
 ) -> Loader:
+    if not (
+        settings.xla_cpu_compilation_enabled or settings.xla_gpu_compilation_enabled
+    ):
+        disable_xla()
     parallelism = settings.tensorflow_session_parallelism
     config = session_config(
         intra_op=settings.tensorflow_intra_op_parallelism or parallelism,

@@ -7,6 +7,13 @@ They are those of tensorflow_serving/model_servers/main.cc. With the flags of
 from types import MappingProxyType
 from typing import NamedTuple
 
+from absl import flags
+
+from t2t_keras.errors import UserError
+
+# They belong to the program that defines them by calling the function.
+flags.disclaim_key_flags()
+
 
 class OtherFlag(NamedTuple):
     """A flag without an effect.
@@ -68,3 +75,30 @@ OTHER_FLAGS = MappingProxyType(
         ),
     }
 )
+
+
+def define_other_flags() -> None:
+    """Defines the flags, for the program that calls it."""
+    define = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        str: flags.DEFINE_string,
+    }
+    for name, flag in OTHER_FLAGS.items():
+        effect = "Has no effect here" if flag.supported else "Is not supported here"
+        define[flag.kind](name, None, f"{effect}: {flag.reason}.")
+
+
+def check_other_flags() -> list[str]:
+    """Returns a line for each of the flags that was given.
+
+    Raises:
+        UserError: If one is not supported, and was not given its default.
+    """
+    lines = []
+    for name, flag in OTHER_FLAGS.items():
+        if flags.FLAGS[name].value and not flag.supported:
+            raise UserError(f"--{name} is not supported here: {flag.reason}.")
+        if flags.FLAGS[name].present:
+            lines.append(f"--{name} has no effect here: {flag.reason}")
+    return lines

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from t2t_keras.serving.translation_api.api_error import ApiError
+from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api.api_keys import ApiKey, ApiKeyFile
 from t2t_keras.serving.translation_api.rate_limit import RateLimiter
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
@@ -37,7 +37,7 @@ class Access:
             cost: Number of requests that it counts for.
 
         Raises:
-            ApiError: 403 for a wrong key, 400 for a missing one, 429 for too many
+            HttpError: 403 for a wrong key, 400 for a missing one, 429 for too many
                 requests.
         """
         address = client_address(request, self._settings.trust_forwarded_for)
@@ -47,10 +47,10 @@ class Access:
             # A wrong key counts for the address, which slows down who guesses.
             self._count(address, self._settings.requests_per_minute, cost)
             if self._keys and given:
-                raise ApiError(403, "Invalid API key")
+                raise HttpError(403, "Invalid API key")
             if self._keys and self._settings.require_api_key:
                 text = "Please contact the server operator to get an API key"
-                raise ApiError(400, text)
+                raise HttpError(400, text)
             return
         limit = key.requests_per_minute
         if limit is None:
@@ -68,7 +68,7 @@ class Access:
         wait = self._limiter.seconds_to_wait(client, limit, cost)
         if wait:
             text = f"Slowdown: {limit} per 1 minute"
-            raise ApiError(429, text, wait)
+            raise HttpError(429, text, wait)
 
 
 def client_address(request: Request, trust_forwarded_for: bool) -> str:

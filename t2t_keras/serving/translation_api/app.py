@@ -10,14 +10,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.http.requests import HttpError, error_response
 from t2t_keras.serving.translation_api.access import Access
 from t2t_keras.serving.translation_api.api_error import (
-    ApiError,
     Cancelled,
     backend_error,
     invalid,
@@ -27,7 +27,6 @@ from t2t_keras.serving.translation_api.body_limits import BodyLimits
 from t2t_keras.serving.translation_api.interface_description import describe_interface
 from t2t_keras.serving.translation_api.page import page_response
 from t2t_keras.serving.translation_api.request_fields import read_fields
-from t2t_keras.serving.translation_api.responses import error_response
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
 from t2t_keras.serving.translation_api.translate_request import (
     check_size,
@@ -94,7 +93,7 @@ async def _http_error(_: Request, error: Exception) -> Response:
     """Answers what Starlette itself refuses: 404, 405, a malformed form."""
     if not isinstance(error, HTTPException):
         raise error
-    response = error_response(error.status_code, error.detail)
+    response = error_response(HttpError(error.status_code, error.detail))
     response.headers.update(error.headers or {})
     return response
 
@@ -111,17 +110,17 @@ def _with_errors(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except HTTPException:
             raise
-        except Cancelled:
-            return error_response(_CLIENT_LEFT, "The client has left.")
+        except (Cancelled, ClientDisconnect):
+            refused = HttpError(_CLIENT_LEFT, "The client has left.")
         except ServerError as error:
             _LOG.warning("%s: %s", request.url.path, error)
             refused = backend_error(error)
-        except ApiError as error:
+        except HttpError as error:
             refused = error
         except Exception:
             _LOG.exception("%s failed", request.url.path)
-            refused = ApiError(500, "Internal error. The server's log has its cause.")
-        return error_response(refused.status, refused.message, refused.retry_after)
+            refused = HttpError(500, "Internal error. The server's log has its cause.")
+        return error_response(refused)
 
     return answer
 
@@ -225,6 +224,6 @@ def _constant(value: Mapping[str, Any] | list[Any]) -> Endpoint:
 
 def _refusal(text: str) -> Endpoint:
     async def answer(_: Request) -> Response:
-        return error_response(403, text)
+        return error_response(HttpError(403, text))
 
     return answer

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api import html_tokens
-from t2t_keras.serving.translation_api.api_error import ApiError
 from t2t_keras.serving.translation_api.html_tokens import Token, read_tokens
 
 # Deeper inline elements than any editor makes.
@@ -81,7 +81,7 @@ def read_runs(document: str) -> Iterator[str | Run]:
     """Yields the runs of a document, and as str what is between them.
 
     Raises:
-        ApiError: If inline elements are nested deeper than `MAX_DEPTH`.
+        HttpError: If inline elements are nested deeper than `MAX_DEPTH`.
     """
     inline: list[Token] = []
     preformatted = 0
@@ -199,8 +199,8 @@ def _unopened_depth(nodes: list[Node]) -> int:
     return depth
 
 
-def _too_deep() -> ApiError:
-    return ApiError(
+def _too_deep() -> HttpError:
+    return HttpError(
         400,
         f"Invalid request: HTML elements are nested too deeply (limit: {MAX_DEPTH})",
     )

@@ -57,7 +57,7 @@ def translate_documents(
         heads: Heads that align words: see `align_words`.
 
     Raises:
-        ApiError: If inline elements are nested too deeply.
+        HttpError: If inline elements are nested too deeply.
     """
     pieces = [list(_split(document, language)) for document in documents]
     sentences = [

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
-from t2t_keras.serving.translation_api.api_error import ApiError
+from t2t_keras.serving.http.requests import HttpError
 
 # More than any request has. Each costs time.
 _MAX_FIELDS = 1_000
@@ -21,7 +21,7 @@ async def read_fields(request: Request) -> Mapping[str, Any]:
     and the first of a name counts, as in LibreTranslate.
 
     Raises:
-        ApiError: If the body is malformed.
+        HttpError: If the body is malformed.
     """
     value, _ = parse_options_header(request.headers.get("content-type", ""))
     kind = value.decode("latin-1")
@@ -45,9 +45,9 @@ def _parse_json(body: bytes) -> Mapping[str, Any]:
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise ApiError(400, "Invalid JSON format") from error
+        raise HttpError(400, "Invalid JSON format") from error
     if not isinstance(fields, dict):
-        raise ApiError(400, "Invalid JSON format")
+        raise HttpError(400, "Invalid JSON format")
     return {name: _valid_text(value) for name, value in fields.items()}
 
 
@@ -76,7 +76,7 @@ def _parse_form(body: bytes) -> list[tuple[str, str]]:
             max_num_fields=_MAX_FIELDS,
         )
     except ValueError as error:
-        raise ApiError(400, f"Invalid form: {error}") from error
+        raise HttpError(400, f"Invalid form: {error}") from error
 
 
 async def _parse_multipart(request: Request) -> list[tuple[str, str]]:

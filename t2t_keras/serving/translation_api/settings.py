@@ -1,9 +1,15 @@
 """Settings of the translation API."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from t2t_keras.errors import UserError, check_at_least
-from t2t_keras.serving.translation_api.language_pairs import LanguagePair, Languages
+from t2t_keras.serving.translation_api.language_pairs import (
+    LanguagePair,
+    Languages,
+    parse_models,
+)
 from t2t_keras.text.word_alignments import parse_alignment_heads
 
 
@@ -93,3 +99,31 @@ class TranslationApiSettings:
                 f"{name} must be at least {minimum}, or -1 for no limit. "
                 f"Received: {value}"
             )
+
+
+@dataclass(frozen=True)
+class TranslationApiFlags:
+    """Settings of the API before its models are known.
+
+    Attributes:
+        language_pairs: Models and their languages: see `parse_models`.
+        others: Other settings by name.
+    """
+
+    language_pairs: str
+    others: Mapping[str, Any]
+
+    def complete(
+        self, base_paths: Mapping[str, str], server: str
+    ) -> TranslationApiSettings:
+        """Returns the settings.
+
+        Args:
+            base_paths: Directory of the versions of each model on this machine.
+            server: Address of the gRPC server of the models.
+
+        Raises:
+            UserError: If one is invalid, or the languages of a model are not known.
+        """
+        pairs = parse_models(self.language_pairs, base_paths)
+        return TranslationApiSettings(pairs=pairs, server=server, **self.others)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from t2t_keras.serving.translation_api.api_error import ApiError, invalid, missing
+from t2t_keras.serving.http.requests import HttpError
+from t2t_keras.serving.translation_api.api_error import invalid, missing
 from t2t_keras.serving.translation_api.language_codes import AUTO
 from t2t_keras.serving.translation_api.language_pairs import Languages
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
@@ -40,7 +41,7 @@ def parse_texts(fields: Mapping[str, Any], name: str = "q") -> tuple[str, ...]:
     """Returns the texts of a field that has one or a list of them.
 
     Raises:
-        ApiError: If it is missing, or something else.
+        HttpError: If it is missing, or something else.
     """
     value = fields.get(name)
     if value in ("", [], None):
@@ -57,14 +58,14 @@ def parse_translate(
     """Returns the request of some fields.
 
     Raises:
-        ApiError: If a field is missing or invalid, or beyond a limit.
+        HttpError: If a field is missing or invalid, or beyond a limit.
     """
     texts = parse_texts(fields)
     source, target = _text(fields, "source"), _text(fields, "target")
     alternatives = _number(fields, "alternatives")
     limit = settings.alternatives_limit
     if limit != -1 and alternatives > limit:
-        raise ApiError(
+        raise HttpError(
             400, f"Invalid request: alternatives parameter must be <= {limit}"
         )
     is_batch = isinstance(fields["q"], list)
@@ -77,7 +78,7 @@ def parse_translate(
         source = _served(source, languages)
     target = _served(target, languages)
     if text_format not in (TEXT, HTML):
-        raise ApiError(400, f"{text_format} format is not supported")
+        raise HttpError(400, f"{text_format} format is not supported")
     return TranslateRequest(
         texts,
         is_batch,
@@ -90,9 +91,9 @@ def parse_translate(
 
 
 def check_size(size: int, limit: int) -> None:
-    """Raises `ApiError` if a number of characters or texts exceeds a limit, not -1."""
+    """Raises `HttpError` if a number of characters or texts exceeds a limit, not -1."""
     if limit != -1 and size > limit:
-        raise ApiError(
+        raise HttpError(
             400, f"Invalid request: request ({size}) exceeds text limit ({limit})"
         )
 
@@ -101,7 +102,7 @@ def parse_pair(fields: Mapping[str, Any], languages: Languages) -> tuple[str, st
     """Returns the served codes of the fields `source` and `target`.
 
     Raises:
-        ApiError: If one is missing or not served.
+        HttpError: If one is missing or not served.
     """
     source, target = _text(fields, "source"), _text(fields, "target")
     return _served(source, languages), _served(target, languages)
@@ -129,5 +130,5 @@ def _number(fields: Mapping[str, Any], name: str) -> int:
 def _served(code: str, languages: Languages) -> str:
     found = languages.find(code)
     if found is None:
-        raise ApiError(400, f"{code} is not supported")
+        raise HttpError(400, f"{code} is not supported")
     return found

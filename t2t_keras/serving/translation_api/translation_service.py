@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api.alignment import (
     Alignment,
     Span,
     align_in_order,
     align_words,
 )
-from t2t_keras.serving.translation_api.api_error import ApiError
 from t2t_keras.serving.translation_api.backend import Backend
 from t2t_keras.serving.translation_api.detection import Detection, LanguageDetector
 from t2t_keras.serving.translation_api.html_translation import translate_documents
@@ -54,7 +54,7 @@ class TranslationService:
             cancelled: Set when nobody waits for the answer any more.
 
         Raises:
-            ApiError: If there is no such language pair, or HTML is nested too deeply.
+            HttpError: If there is no such language pair, or HTML is nested too deeply.
             ServerError: If the server of the models fails.
             Cancelled: If `cancelled` was set.
         """
@@ -96,7 +96,7 @@ class TranslationService:
         """Returns the words of sentences and of their translations, with weights.
 
         Raises:
-            ApiError: If there is no such language pair.
+            HttpError: If there is no such language pair.
             ServerError: If the server of the models fails.
             Cancelled: If `cancelled` was set.
         """
@@ -117,7 +117,7 @@ class TranslationService:
     def _pair(self, source: str, target: str) -> LanguagePair:
         pair = self.languages.pair(source, target)
         if pair is None:
-            raise ApiError(
+            raise HttpError(
                 400,
                 f"{language_name(target)} ({target}) is not available as a target "
                 f"language from {language_name(source)} ({source})",

@@ -8,7 +8,8 @@ from typing import Any
 
 from starlette.requests import Request
 
-from t2t_keras.serving.translation_api.api_error import Cancelled, busy
+from t2t_keras.serving.http.requests import until_disconnect
+from t2t_keras.serving.translation_api.api_error import busy
 
 
 class Workers:
@@ -37,8 +38,8 @@ class Workers:
             work: Called in a thread with an event that is set when the client leaves.
 
         Raises:
-            ApiError: 503 if too many requests wait.
-            Cancelled: If the client has left.
+            HttpError: 503 if too many requests wait.
+            ClientDisconnect: If the client has left.
         """
         if not self._free.acquire(blocking=False):
             raise busy()
@@ -46,19 +47,11 @@ class Workers:
         future = self._executor.submit(work, cancelled)
         # The place is free when the thread is, which may be after the client has left.
         future.add_done_callback(lambda _: self._free.release())
-        result = asyncio.wrap_future(future)
-        gone = asyncio.ensure_future(_wait_until_gone(request))
+
+        async def wait() -> Any:
+            return await asyncio.wrap_future(future)
+
         try:
-            await asyncio.wait({result, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not result.done():
-                raise Cancelled
-            return result.result()
+            return await until_disconnect(request, wait())
         finally:
             cancelled.set()
-            result.cancel()
-            gone.cancel()
-
-
-async def _wait_until_gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import CrossAttention
-from t2t_keras.serving.translation_api.api_error import ApiError
+from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api.html_tokens import read_tokens
 from t2t_keras.serving.translation_api.html_translation import translate_documents
 from t2t_keras.serving.translation_api.sentence_translation import SentenceTranslator
@@ -110,7 +110,7 @@ def test_a_model_without_attention_places_tags_in_order():
 def test_nesting_has_a_limit():
     deep = "<i>" * 101 + "a b" + "</i>" * 101
     for document in (deep, "</b>" * 101 + "a b"):
-        with pytest.raises(ApiError, match=r"nested too deeply \(limit: 100\)"):
+        with pytest.raises(HttpError, match=r"nested too deeply \(limit: 100\)"):
             translate(document)
     document = "<i>" * 100 + "a <b></b> b" + "</i>" * 100
     assert "+b" in translate(document.replace("<b></b> ", ""))[0]

@@ -4,8 +4,9 @@ import asyncio
 import threading
 
 import pytest
+from starlette.requests import ClientDisconnect
 
-from t2t_keras.serving.translation_api.api_error import ApiError, Cancelled
+from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api.workers import Workers
 from tests.serving.translation_api.fake_backend import wait_until
 
@@ -47,12 +48,12 @@ def test_a_client_that_leaves_ends_its_work():
         ]
         await asyncio.sleep(0)
         # Further requests are refused at once; so is the third.
-        with pytest.raises(ApiError, match="too many requests"):
+        with pytest.raises(HttpError, match="too many requests"):
             await workers.run(Request(), work)
         # One that waits is never begun; one that runs is told.
         for request, task in zip((second, first), reversed(tasks), strict=True):
             request.left.set()
-            with pytest.raises(Cancelled):
+            with pytest.raises(ClientDisconnect):
                 await task
         assert stopped.wait(60)
         # Both places are free again.
@@ -61,7 +62,7 @@ def test_a_client_that_leaves_ends_its_work():
                 try:
                     assert await workers.run(Request(), lambda _: 1) == 1
                     break
-                except ApiError:
+                except HttpError:
                     await asyncio.sleep(0.01)
         workers.close()
 
