@@ -18,8 +18,6 @@ import tensorflow as tf
 
 from t2t_keras.serving.server.errors import ServingError, cancelled, deadline_exceeded
 
-# Steps of a model at a time. Each is far more than a core's work; others wait.
-_SLOTS = 32
 _FINISHED, _STOP = 0, 1
 _POLL_SECONDS = 0.05
 # Behind the names of models: TensorFlow's errors number inputs in this order.
@@ -79,19 +77,26 @@ class StepCancellation:
     Args:
         graph: Graph of the model, before its first run.
         outputs: For each signature, its output tensors by name.
+        slots: Steps that may run at a time; others wait.
     """
 
-    def __init__(self, graph: tf.Graph, outputs: Sequence[Mapping[str, tf.Tensor]]):
+    def __init__(
+        self,
+        graph: tf.Graph,
+        outputs: Sequence[Mapping[str, tf.Tensor]],
+        slots: int,
+    ):
         self._free: queue.LifoQueue[np.ndarray] = queue.LifoQueue()
-        for slot in reversed(range(_SLOTS)):
+        for slot in reversed(range(slots)):
             self._free.put(np.array(slot, np.int32))
         # Without a device, TensorFlow looks for one that has kernels for all of them.
         with graph.as_default(), tf.device("/cpu:0"), tf.name_scope(_SCOPE):
             handles = [
                 tf.queue.FIFOQueue(2, [tf.int32], [()], shared_name=f"slot_{slot}")
-                for slot in range(_SLOTS)
+                for slot in range(slots)
             ]
             self._slot = tf.compat.v1.placeholder(tf.int32, [], name="slot")
+            self._zero = tf.compat.v1.placeholder(tf.int32, [], name="zero")
             handle = tf.gather(
                 tf.stack([each.queue_ref for each in handles]), self._slot
             )
@@ -105,7 +110,7 @@ class StepCancellation:
                 data=[tf.constant("The request was canceled.")],
             )
             self._targets = [
-                (frozenset(tensors), [_finish(handle, tensors), watch])
+                (frozenset(tensors), [watch, _finish(handle, self._zero, tensors)])
                 for tensors in outputs
                 if tensors
             ]
@@ -154,7 +159,7 @@ class StepCancellation:
 
         try:
             with cancel_token.calling(stop):
-                yield {self._slot: slot}
+                yield {self._slot: slot, self._zero: np.array(0, np.int32)}
             clean = not cancel_token.cancelled
         except ServingError:
             if cancel_token.cancelled:
@@ -187,13 +192,23 @@ class StepCancellation:
         raise cancelled()
 
 
-def _finish(handle: tf.Tensor, outputs: Mapping[str, tf.Tensor]) -> tf.Operation:
-    # Through copies: ops of the model itself must not change.
-    copies = [tf.identity(tensor) for tensor in outputs.values()]
-    with tf.control_dependencies(copies):
-        return tf.raw_ops.QueueEnqueueV2(
-            handle=handle, components=[tf.constant(_FINISHED)]
-        )
+def _finish(
+    handle: tf.Tensor, zero: tf.Tensor, outputs: Mapping[str, tf.Tensor]
+) -> tf.Operation:
+    """Returns the op that sends "finished" after the outputs are computed.
+
+    The message is made of their first values, times a zero that is fed. With a control
+    dependency in their place, TensorFlow's optimizer would have it wait for the side
+    effects of the model alone.
+    """
+    numbers = [tf.constant(0)]
+    for tensor in outputs.values():
+        first = tf.reshape(tensor, [-1])[:1]
+        is_text = tensor.dtype == tf.string
+        number = tf.strings.length(first) if is_text else tf.cast(first, tf.int32)
+        numbers.append(tf.reduce_sum(number))
+    message = _FINISHED + zero * tf.add_n(numbers)
+    return tf.raw_ops.QueueEnqueueV2(handle=handle, components=[message])
 
 
 def _control(handle: tf.Tensor, stop: tf.Tensor) -> list[tf.Operation]:

@@ -28,8 +28,8 @@ from t2t_keras.serving.server.session import ModelSession, RunFn
 
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MOST_WARM_UPS = 1000
-# Of Linux: a thread of 10 gets a tenth of a core that one of 0 wants as well.
-_BACKGROUND_NICENESS = 10
+# Of Linux: a thread of 5 gets a quarter of a core that one of 0 wants as well.
+_BACKGROUND_NICENESS = 5
 
 
 class Servable(NamedTuple):

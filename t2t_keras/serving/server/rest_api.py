@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
@@ -24,7 +24,12 @@ from tensorflow_serving.apis import (
     model_pb2,
 )
 
-from t2t_keras.serving.http.requests import BodyReader, HttpError, until_disconnect
+from t2t_keras.serving.http.requests import (
+    BodyReader,
+    HttpError,
+    error_response,
+    until_disconnect,
+)
 from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.errors import (
@@ -49,7 +54,7 @@ _CORS_HEADERS = MappingProxyType(
         "Access-Control-Allow-Headers": "Content-Type",
     }
 )
-_METHODS = ["GET", "POST", "OPTIONS", "HEAD", "PUT", "PATCH", "DELETE", "TRACE"]
+_METHODS = ("GET", "POST", "OPTIONS", "HEAD", "PUT", "PATCH", "DELETE", "TRACE")
 # Status codes of HTTP; 500 for all others.
 _STATUSES = MappingProxyType(
     {
@@ -90,7 +95,7 @@ class RestOptions:
 def rest_app(core: ServerCore, workers: Workers, options: RestOptions) -> Starlette:
     """Returns the REST API as an ASGI application."""
     api = _RestApi(core, workers, options)
-    routes = [Route("/v1/{path:path}", api.answer, methods=_METHODS)]
+    routes = [Route("/v1/{path:path}", api.answer, methods=list(_METHODS))]
     if options.metrics_path:
         routes.insert(0, Route(options.metrics_path, api.metrics))
     middleware = [Middleware(GZipMiddleware, minimum_size=1024)]
@@ -117,12 +122,15 @@ class _RestApi:
         except HttpError as error:
             # The rest of the body would be taken for the next request.
             headers["Connection"] = "close"
-            return _error(error.message, error.status, headers)
+            refusal = error
         except ClientDisconnect:
-            return _error("The client left.", 499, headers)
+            refusal = HttpError(499, "The client left.")
         except Exception as error:
             status = report_exception(error)
-            return _error(status.message, _STATUSES.get(status.code, 500), headers)
+            refusal = HttpError(_STATUSES.get(status.code, 500), status.message)
+        response = error_response(refusal)
+        response.headers.update(headers)
+        return response
 
     async def _content(self, request: Request) -> bytes | str:
         # Not what Starlette has decoded: a name may have an encoded slash.
@@ -205,7 +213,3 @@ def _model_spec(match: re.Match[str]) -> Any:
     if match["label"]:
         spec.version_label = unquote(match["label"])
     return spec
-
-
-def _error(message: str, status: int, headers: dict[str, str]) -> JSONResponse:
-    return JSONResponse({"error": message}, status, headers)

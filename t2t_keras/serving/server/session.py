@@ -35,9 +35,11 @@ except ImportError:
 
 GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 
-# A loop holds its thread until it ends. With one thread per core, a translation on a
-# machine with one core would keep the server from loading a version.
-_FEWEST_THREADS = 4
+# A loop holds its thread until it ends. Long translations of as many requests share the
+# cores; with one thread per core, they would keep out short ones, and loads.
+_FEWEST_STEPS = 16
+# Threads that steps leave free, for the messages that stop them.
+_SPARE_THREADS = 2
 
 # Values of `RunOptions.inter_op_thread_pool`. Messages that stop a step must not wait
 # for a thread that another step occupies. With several devices TensorFlow takes the
@@ -69,8 +71,8 @@ def session_config(
 
     Args:
         intra_op: Threads within an op; 0 for one for each core.
-        inter_op: Threads between ops, which is how many loops run at a time in all
-            sessions together; 0 for one for each core, and four at least.
+        inter_op: Steps that a model runs at a time; 0 for one for each core, and 16 at
+            least.
         file: File with a text `ConfigProto` to start from; "" for none.
         gpu_memory_fraction: Share of a GPU's memory that is taken at the start; 0 to
             take it as needed.
@@ -81,14 +83,19 @@ def session_config(
     config = tf.compat.v1.ConfigProto()
     if file:
         read_text_proto(file, config)
+    else:
+        # Its work at the first call of a signature is three times that of all others,
+        # and exports are no faster for it.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.intra_op_parallelism_threads = (
         intra_op or config.intra_op_parallelism_threads
     )
     if gpu_memory_fraction:
         config.gpu_options.per_process_gpu_memory_fraction = gpu_memory_fraction
     if not config.session_inter_op_thread_pool:
-        threads = inter_op or config.inter_op_parallelism_threads
-        threads = threads or max(len(os.sched_getaffinity(0)), _FEWEST_THREADS)
+        steps = inter_op or config.inter_op_parallelism_threads
+        threads = steps or max(len(os.sched_getaffinity(0)), _FEWEST_STEPS)
+        threads += _SPARE_THREADS
         # Named, they are shared by all sessions; unnamed, each would have its own.
         config.session_inter_op_thread_pool.add(
             num_threads=threads, global_name=f"models_{threads}"
@@ -114,10 +121,11 @@ class ModelSession:
         config: tf.compat.v1.ConfigProto | None = None,
         tags: Sequence[str] = ("serve",),
     ):
+        chosen: Any = session_config() if config is None else config
+        threads = chosen.session_inter_op_thread_pool[0].num_threads
+        steps = max(threads - _SPARE_THREADS, 1) if threads else _FEWEST_STEPS
         self._graph = tf.Graph()
-        self._session = tf.compat.v1.Session(
-            graph=self._graph, config=config or session_config()
-        )
+        self._session = tf.compat.v1.Session(graph=self._graph, config=chosen)
         try:
             with self._graph.as_default():
                 meta_graph = tf.compat.v1.saved_model.loader.load(
@@ -130,7 +138,7 @@ class ModelSession:
                 for info in [*contract.inputs.values(), *contract.outputs.values()]
                 if ":" in info.name  # an operation that initializes has no tensor
             }
-            self._cancellation = StepCancellation(self._graph, self._outputs())
+            self._cancellation = StepCancellation(self._graph, self._outputs(), steps)
             self._session._extend_graph()
             # The first time takes as long as a small translation.
             self._cancellation.prepare(functools.partial(self._run_ops, []))

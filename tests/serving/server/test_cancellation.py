@@ -61,6 +61,30 @@ def test_a_canceled_step_stops(session):
     assert busy(session, CancelToken(), 0.0) == [0.0]
 
 
+def test_steps_that_hold_all_threads_but_those_for_messages_stop(session):
+    slots = session._cancellation._free.qsize()
+    tokens = [CancelToken() for _ in range(slots)]
+    with ThreadPoolExecutor(slots) as pool:
+        calls = [pool.submit(busy, session, token, 300.0) for token in tokens]
+        wait_until(session._cancellation._free.empty)
+        for token in tokens:
+            token.cancel()
+        assert {call.result(60) for call in calls} == {"CANCELLED"}
+
+
+def test_a_step_with_side_effects_stops(session, tmp_path):
+    """They must not be taken for its outputs."""
+    end, token = tmp_path / "end", CancelToken()
+    with ThreadPoolExecutor(1) as pool:
+        file = np.array([bytes(end)], object)
+        answer = pool.submit(
+            lambda: code_of(lambda: run(session, "wait", token, text=file))
+        )
+        wait_until(Path(f"{end}.begun").exists)
+        token.cancel()
+        assert answer.result(60) == "CANCELLED"
+
+
 def test_a_request_that_was_canceled_before_does_not_run(session, tmp_path):
     token = CancelToken()
     token.cancel()
@@ -109,7 +133,10 @@ def test_waiting_for_a_slot_ends_with_the_token_or_the_deadline(session, tmp_pat
     file = np.array([bytes(end)], object)
     with ThreadPoolExecutor(MORE_THAN_SLOTS) as pool:
         try:
-            running = [pool.submit(run, session, "wait", text=file) for _ in range(32)]
+            slots = session._cancellation._free.qsize()
+            running = [
+                pool.submit(run, session, "wait", text=file) for _ in range(slots)
+            ]
             wait_until(lambda: Path(f"{end}.begun").exists())
             wait_until(session._cancellation._free.empty)
             assert busy(session, CancelToken(), 0.0, 0.2) == "DEADLINE_EXCEEDED"
@@ -118,5 +145,5 @@ def test_waiting_for_a_slot_ends_with_the_token_or_the_deadline(session, tmp_pat
             assert busy(session, token, 0.0) == "CANCELLED"
         finally:
             end.touch()
-        assert [each.result() for each in running] == [[bytes(end).upper()]] * 32
+        assert [each.result() for each in running] == [[bytes(end).upper()]] * slots
     assert busy(session, CancelToken(), 0.0) == [0.0]

@@ -6,6 +6,7 @@ Expected messages are those of tensorflow_serving/util/json_tensor.cc.
 import base64
 import json
 import re
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -88,52 +89,109 @@ def test_what_follows_the_document_and_a_byte_order_mark_are_ignored():
 
 
 DEEP = b'{"instances": ' + b"[" * 100_000
-STRING, FLOAT = {"x": "string"}, {"x": "float32"}
+STRING = MappingProxyType({"x": "string"})
+FLOAT = MappingProxyType({"x": "float32"})
 PARSE = "JSON Parse error: "
-REFUSED = [
-    (b"", STRING, PARSE + "The document is empty"),
-    (b"instances = [1, 2]", STRING, PARSE + "Invalid value. .* at offset: 0"),
-    (b'{"instances": ["a"', STRING, PARSE + "Invalid value. .* at offset: 18"),
-    (b'{"instances": ["\xff"]}', STRING, PARSE + "Invalid encoding in string"),
-    (b'{"instances": ["\\ud800"]}', STRING, PARSE + "The surrogate pair"),
-    (b'{"instances": [' + b"9" * 5000 + b"]}", STRING, PARSE + "Invalid value"),
-    (b"[1]", STRING, r"JSON Value: \[1\] Is not object"),
-    ({}, STRING, "Missing 'inputs' or 'instances' key"),
-    ({"signature_name": 1}, STRING, ".*'signature_name' key must be a string value"),
-    ({"instances": [], "inputs": []}, STRING, ".*expecting only one of 'inputs' or"),
-    ({"instances": []}, STRING, ".*No values in 'instances' array"),
-    ({"instances": "a"}, STRING, ".*Expecting 'instances' to be an list/array"),
-    ({"instances": ["a", ["b"]]}, STRING, "Encountered list at unexpected level: 1"),
-    ({"instances": [["a"], "b"]}, STRING, '.*"b" found at incorrect level: 2 in'),
-    ({"instances": [["a"], ["b", "c"]]}, STRING, ".*unexpected size: 2 at level: 1"),
-    ({"instances": ["a", {"x": "b"}]}, STRING, "Expecting value/list but got object"),
-    (
-        {"instances": [{"x": "b"}, "a"]},
-        STRING,
-        "Expecting object but got list at item 1",
-    ),
-    ({"instances": [{"y": "b"}]}, STRING, ".*does not have named input: y"),
-    ({"instances": [{}]}, STRING, ".*keys must be equal to: x"),
-    ({"instances": ["a"]}, {"x": "string", "y": "string"}, "instances is a plain list"),
-    ({"inputs": ["a"]}, {"x": "string", "y": "string"}, "inputs is a plain value/list"),
-    ({"inputs": {"x": 1}}, {"x": "int32", "y": "int32"}, "Missing named input: y"),
-    ({"instances": ["a"]}, {}, "Failed to get input map for signature: DEFAULT"),
-    ({"instances": ["x"]}, FLOAT, 'JSON Value: "x" Type: String is not .* type: float'),
-    ({"instances": [None]}, FLOAT, "JSON Value: null Type: Null is not of expected"),
-    ({"instances": [True]}, FLOAT, "JSON Value: true Type: True is not of expected"),
-    ({"instances": [{"b64": "AA"}]}, FLOAT, ".*Type: Object is not of expected type"),
-    ({"instances": [1]}, STRING, "JSON Value: 1 Type: Number is not .* type: string"),
-    ({"instances": [1.0]}, {"x": "int32"}, ".*is not of expected type: int32"),
-    ({"instances": [2**31]}, {"x": "int32"}, ".*is not of expected type: int32"),
-    ({"instances": [-1]}, {"x": "uint64"}, ".*is not of expected type: uint64"),
-    ({"instances": [1]}, {"x": "bool"}, ".*is not of expected type: bool"),
-    ({"instances": [{"b64": "?"}]}, STRING, "Unable to base64 decode"),
-    ({"inputs": [{"b64": "AA", "c": 1}]}, STRING, ".*not formatted correctly for base"),
-    ({"instances": [1]}, {"x": "complex64"}, "Conversion of JSON Value: 1 to type"),
-]
 
 
-@pytest.mark.parametrize(("body", "dtypes", "message"), REFUSED)
+def refused_bodies():
+    """Returns bodies, dtypes of inputs by name, and patterns of messages."""
+    return (
+        (b"", STRING, PARSE + "The document is empty"),
+        (b"instances = [1, 2]", STRING, PARSE + "Invalid value. .* at offset: 0"),
+        (b'{"instances": ["a"', STRING, PARSE + "Invalid value. .* at offset: 18"),
+        (b'{"instances": ["\xff"]}', STRING, PARSE + "Invalid encoding in string"),
+        (b'{"instances": ["\\ud800"]}', STRING, PARSE + "The surrogate pair"),
+        (b'{"instances": [' + b"9" * 5000 + b"]}", STRING, PARSE + "Invalid value"),
+        (b"[1]", STRING, r"JSON Value: \[1\] Is not object"),
+        ({}, STRING, "Missing 'inputs' or 'instances' key"),
+        (
+            {"signature_name": 1},
+            STRING,
+            ".*'signature_name' key must be a string value",
+        ),
+        (
+            {"instances": [], "inputs": []},
+            STRING,
+            ".*expecting only one of 'inputs' or",
+        ),
+        ({"instances": []}, STRING, ".*No values in 'instances' array"),
+        ({"instances": "a"}, STRING, ".*Expecting 'instances' to be an list/array"),
+        (
+            {"instances": ["a", ["b"]]},
+            STRING,
+            "Encountered list at unexpected level: 1",
+        ),
+        ({"instances": [["a"], "b"]}, STRING, '.*"b" found at incorrect level: 2 in'),
+        (
+            {"instances": [["a"], ["b", "c"]]},
+            STRING,
+            ".*unexpected size: 2 at level: 1",
+        ),
+        (
+            {"instances": ["a", {"x": "b"}]},
+            STRING,
+            "Expecting value/list but got object",
+        ),
+        (
+            {"instances": [{"x": "b"}, "a"]},
+            STRING,
+            "Expecting object but got list at item 1",
+        ),
+        ({"instances": [{"y": "b"}]}, STRING, ".*does not have named input: y"),
+        ({"instances": [{}]}, STRING, ".*keys must be equal to: x"),
+        (
+            {"instances": ["a"]},
+            {"x": "string", "y": "string"},
+            "instances is a plain list",
+        ),
+        (
+            {"inputs": ["a"]},
+            {"x": "string", "y": "string"},
+            "inputs is a plain value/list",
+        ),
+        ({"inputs": {"x": 1}}, {"x": "int32", "y": "int32"}, "Missing named input: y"),
+        ({"instances": ["a"]}, {}, "Failed to get input map for signature: DEFAULT"),
+        (
+            {"instances": ["x"]},
+            FLOAT,
+            'JSON Value: "x" Type: String is not .* type: float',
+        ),
+        (
+            {"instances": [None]},
+            FLOAT,
+            "JSON Value: null Type: Null is not of expected",
+        ),
+        (
+            {"instances": [True]},
+            FLOAT,
+            "JSON Value: true Type: True is not of expected",
+        ),
+        (
+            {"instances": [{"b64": "AA"}]},
+            FLOAT,
+            ".*Type: Object is not of expected type",
+        ),
+        (
+            {"instances": [1]},
+            STRING,
+            "JSON Value: 1 Type: Number is not .* type: string",
+        ),
+        ({"instances": [1.0]}, {"x": "int32"}, ".*is not of expected type: int32"),
+        ({"instances": [2**31]}, {"x": "int32"}, ".*is not of expected type: int32"),
+        ({"instances": [-1]}, {"x": "uint64"}, ".*is not of expected type: uint64"),
+        ({"instances": [1]}, {"x": "bool"}, ".*is not of expected type: bool"),
+        ({"instances": [{"b64": "?"}]}, STRING, "Unable to base64 decode"),
+        (
+            {"inputs": [{"b64": "AA", "c": 1}]},
+            STRING,
+            ".*not formatted correctly for base",
+        ),
+        ({"instances": [1]}, {"x": "complex64"}, "Conversion of JSON Value: 1 to type"),
+    )
+
+
+@pytest.mark.parametrize(("body", "dtypes", "message"), refused_bodies())
 def test_refusals(body, dtypes, message):
     with pytest.raises(ServingError) as caught:
         arrays(body, **dtypes)

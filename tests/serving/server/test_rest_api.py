@@ -119,7 +119,7 @@ def test_metadata(client):
 
 
 MALFORMED = "Malformed request: "
-REFUSALS = [
+REFUSALS = (
     ("GET", "/v1/foo", None, 400, MALFORMED + "GET /v1/foo"),
     ("POST", "/v1/foo", "", 400, MALFORMED + "POST /v1/foo"),
     ("GET", "/v1/models", None, 400, "Missing model name in request."),
@@ -198,7 +198,7 @@ REFUSALS = [
         "Input text has 1,025 rows; this server takes at most 1,024",
     ),
     ("POST", PREDICT, "x" * 100_001, 413, "The body of the request is larger than 100"),
-]
+)
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "message"), REFUSALS)
