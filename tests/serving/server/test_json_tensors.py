@@ -138,6 +138,12 @@ def refused_bodies():
             STRING,
             "Expecting object but got list at item 1",
         ),
+    )
+
+
+def refused_values():
+    """Returns bodies whose names or values are others, as `refused_bodies` does."""
+    return (
         ({"instances": [{"y": "b"}]}, STRING, ".*does not have named input: y"),
         ({"instances": [{}]}, STRING, ".*keys must be equal to: x"),
         (
@@ -191,7 +197,9 @@ def refused_bodies():
     )
 
 
-@pytest.mark.parametrize(("body", "dtypes", "message"), refused_bodies())
+@pytest.mark.parametrize(
+    ("body", "dtypes", "message"), (*refused_bodies(), *refused_values())
+)
 def test_refusals(body, dtypes, message):
     with pytest.raises(ServingError) as caught:
         arrays(body, **dtypes)
