@@ -249,11 +249,18 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "last = True",
     ),
     Mutation(
+        "a body whose compression is cut off is taken",
+        "t2t_keras.serving.http.requests",
+        "BodyReader._decompress",
+        "not decompressor.eof",
+        "False",
+    ),
+    Mutation(
         "a refused reload is applied",
         "t2t_keras.serving.server.models",
         "Models.configure",
-        "if not starting:",
-        "if False:",
+        "not starting",
+        "starting",
     ),
     Mutation(
         "a version that comes back is ignored",
