@@ -1,5 +1,6 @@
 """Status codes and messages of requests that the server cannot answer."""
 
+import re
 import sys
 import traceback
 
@@ -67,7 +68,9 @@ def from_exception(error: Exception) -> ServingError:
     if isinstance(error, ServingError):
         return error
     if isinstance(error, tf.errors.OpError):
-        return ServingError(code_of(error.error_code), error.message)
+        # Functions that are not inlined put their names before the message.
+        message = re.sub(r"^(\{\{function_node \S+\}\} )+", "", error.message)
+        return ServingError(code_of(error.error_code), message)
     return ServingError(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}")
 
 
