@@ -34,6 +34,7 @@ from t2t_keras.serving.server.settings import (
     exports_below,
 )
 from t2t_keras.serving.translation_api.flags import (
+    API_FLAGS,
     define_translation_api_flags,
     read_translation_api_flags,
 )
@@ -227,11 +228,19 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "tensorflow_inter_op_parallelism",
     ServerSettings.tensorflow_inter_op_parallelism,
-    "Number of inter-op threads; 0 for --tensorflow_session_parallelism or, if "
-    "that is also 0, one for each core and at least four.",
+    "Number of requests that a model runs at a time, with a thread each; 0 for "
+    "--tensorflow_session_parallelism or, if that is also 0, one for each core and at "
+    "least 16.",
     lower_bound=0,
 )
 define_translation_api_flags()
+_SETTINGS = tuple(field.name for field in dataclasses.fields(ServerSettings))
+# What is left without meaning beside --server.
+_OF_MODELS = tuple(
+    name
+    for name in _SETTINGS
+    if name not in (*API_FLAGS, "model_name", "model_base_path")
+)
 _VERSION = flags.DEFINE_bool("version", False, "Whether to print the version and end.")
 define_other_flags()
 
@@ -242,7 +251,7 @@ def main(_: Sequence[str]) -> int:
     if server:
         from t2t_keras.serving.translation_api.runner import serve_translation_api
 
-        number = serve_translation_api(api.complete({}, server), _log)
+        number = serve_translation_api(api.complete(server), _log)
     else:
         from t2t_keras.serving.server.development_server import serve_until_signal
 
@@ -254,9 +263,7 @@ def main(_: Sequence[str]) -> int:
 
 
 def _settings() -> ServerSettings:
-    names = [field.name for field in dataclasses.fields(ServerSettings)]
-    values = program.flag_values(names)
-    return ServerSettings(**values)
+    return ServerSettings(**program.flag_values(_SETTINGS))
 
 
 def _log(line: str) -> None:
@@ -278,7 +285,8 @@ def _check(arguments: Sequence[str]) -> None:
         )
     api, server = read_translation_api_flags()
     if server:
-        api.complete({}, server)
+        program.refuse_flags(_OF_MODELS, "is for models, which --server has.")
+        api.complete(server)
     else:
         _settings().check_base_path()
     for line in check_other_flags():

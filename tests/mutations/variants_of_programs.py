@@ -348,9 +348,9 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "work goes on when its client has left",
-        "t2t_keras.serving.translation_api.workers",
+        "t2t_keras.serving.workers",
         "Workers.run",
-        "cancelled.set()",
+        "token.cancel()",
         "pass",
     ),
 )

@@ -238,6 +238,28 @@ REFUSED = (
         ("--model_base_path={base}", "--grpc_channel_arguments=grpc.x"),
         "A channel argument is name=value. Received: grpc.x",
     ),
+    (
+        ("--model_base_path={base}", "--port=5", "--rest_api_port=5"),
+        "--port and --rest_api_port must be different. Received: 5 twice.",
+    ),
+    (
+        ("--model_base_path={base}", "--monitoring_config_file=x"),
+        "--monitoring_config_file needs --rest_api_port",
+    ),
+    (
+        ("--model_base_path={base}", "--prefer_tflite_model"),
+        "--prefer_tflite_model is not supported here: models of TensorFlow Lite",
+    ),
+    (
+        ("--model_base_path={base}", "--translation_api_port=0"),
+        "No version in {base} has a model_card.json. Give its languages",
+    ),
+    (("--server=a:1",), "--server needs --translation_api_port"),
+    (("--server=a:1", "--translation_api_port=0"), "No model to translate with"),
+    (
+        ("--server=a:1", "--translation_api_port=0", "--port=1"),
+        "--port is for models, which --server has.",
+    ),
 )
 
 

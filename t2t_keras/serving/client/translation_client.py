@@ -284,15 +284,7 @@ class TranslationClient:
         Raises:
             ValueError: If the numbers of sources and targets differ.
         """
-        if len(sources) != len(targets):
-            raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
-        answer = self._answer(
-            signature.SCORE_TARGET,
-            {
-                signature.SOURCE: string_tensor(sources),
-                signature.TARGET: string_tensor(targets),
-            },
-        )
+        answer = self._answer(signature.SCORE_TARGET, _pairs(sources, targets))
         columns = (
             answer.column(signature.LOG_PROB, float),
             answer.column(signature.SCORE, float),
@@ -322,14 +314,9 @@ class TranslationClient:
         Raises:
             ValueError: If the numbers of sources and targets differ.
         """
-        if len(sources) != len(targets):
-            raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
         answer = self._answer(
             signature.ATTENTION,
-            {
-                signature.SOURCE: string_tensor(sources),
-                signature.TARGET: string_tensor(targets),
-            },
+            _pairs(sources, targets),
             outputs=(
                 *(signature.MEMORY_ATTENTION, signature.TRUNCATED),
                 *(signature.SOURCE_TOKENS, signature.SOURCE_LENGTH),
@@ -371,6 +358,18 @@ class TranslationClient:
         (rows,) = {tensor.tensor_shape.dim[0].size for tensor in inputs.values()}
         answer = self._calls.predict(signature_name, inputs, outputs)
         return Answer(answer, rows, signature_name)
+
+
+def _pairs(
+    sources: Sequence[str | bytes], targets: Sequence[str | bytes]
+) -> dict[str, Message]:
+    """Returns inputs of sentences and their translations."""
+    if len(sources) != len(targets):
+        raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
+    return {
+        signature.SOURCE: string_tensor(sources),
+        signature.TARGET: string_tensor(targets),
+    }
 
 
 def _text(value: bytes) -> str:

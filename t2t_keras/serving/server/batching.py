@@ -16,9 +16,9 @@ from typing import Any
 
 import grpc
 
-from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import ServingError, invalid_argument
 from t2t_keras.serving.server.metrics import Metrics
+from t2t_keras.serving.workers import CancelToken
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.serving.server.errors import ServingError, cancelled, deadline_exceeded
+from t2t_keras.serving.workers import CancelToken
 
 _FINISHED, _STOP = 0, 1
 _POLL_SECONDS = 0.05
@@ -25,46 +26,6 @@ _SCOPE = "zz_cancellation"
 
 # Runs ops of a graph with values for its placeholders.
 RunOps = Callable[[Sequence[tf.Operation], Mapping[tf.Tensor, np.ndarray]], object]
-
-
-class CancelToken:
-    """Says whether a request is canceled, and calls functions when it is.
-
-    Functions are called in the thread that cancels, once, and must not block for long.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._cancelled = False
-        self._callbacks: list[Callable[[], None]] = []
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
-        return self._cancelled
-
-    def cancel(self) -> None:
-        """Cancels the request."""
-        with self._lock:
-            self._cancelled = True
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
-
-    @contextlib.contextmanager
-    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Has `callback` called if the request is canceled inside the block."""
-        with self._lock:
-            late = self._cancelled
-            if not late:
-                self._callbacks.append(callback)
-        if late:
-            callback()
-        try:
-            yield
-        finally:
-            with self._lock, contextlib.suppress(ValueError):
-                self._callbacks.remove(callback)
 
 
 class StepCancellation:

@@ -14,12 +14,12 @@ from tensorflow_serving.apis import (
     model_management_pb2,
 )
 
-from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import invalid_argument, unimplemented
 from t2t_keras.serving.server.metrics import Metrics, microseconds
 from t2t_keras.serving.server.models import Models
 from t2t_keras.serving.server.predict import DEFAULT_SIGNATURE, predict
 from t2t_keras.serving.server.versions import State
+from t2t_keras.serving.workers import CancelToken
 
 _SIGNATURE_DEF = "signature_def"
 

@@ -8,6 +8,7 @@
 """
 
 import contextlib
+import dataclasses
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,10 +32,7 @@ from t2t_keras.serving.server.configs import (
 )
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.errors import ServingError
-from t2t_keras.serving.server.grpc_server import (
-    GrpcOptions,
-    GrpcServer,
-)
+from t2t_keras.serving.server.grpc_server import GrpcOptions, GrpcServer
 from t2t_keras.serving.server.health import HealthService
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.metrics import Metrics
@@ -44,7 +42,6 @@ from t2t_keras.serving.server.session import disable_xla, session_config
 from t2t_keras.serving.server.settings import ServerSettings
 from t2t_keras.serving.server.versions import Retries
 from t2t_keras.serving.server.watching import Log, Watch, describe_error
-from t2t_keras.serving.server.workers import Workers
 from t2t_keras.serving.translation_api.runner import (
     describe_translation_api,
     running_translation_api,
@@ -53,6 +50,7 @@ from t2t_keras.serving.translation_api.settings import (
     TranslationApiFlags,
     TranslationApiSettings,
 )
+from t2t_keras.serving.workers import Workers
 
 # By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25.0
@@ -108,7 +106,8 @@ def running_server(
             paths = {
                 each.name: each.base_path for each in config.model_config_list.config
             }
-            api = translation_api.complete(paths, f"unix:{folder}/grpc")
+            flags = dataclasses.replace(translation_api, base_paths=paths)
+            api = flags.complete(f"unix:{folder}/grpc")
             check_address(api.host, api.port)
         grpc_options = _grpc_options(settings, api)
         rest_options = _rest_options(settings)

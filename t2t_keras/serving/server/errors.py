@@ -7,6 +7,8 @@ import traceback
 import grpc
 import tensorflow as tf
 
+from t2t_keras.serving.workers import WorkersBusyError, WorkersClosedError
+
 # Limit of TensorFlow Serving: HTTP/2 headers carry the message.
 LONGEST_MESSAGE = 1024
 _CUT = "...TRUNCATED"
@@ -46,6 +48,11 @@ def failed_precondition(message: str) -> ServingError:
     return ServingError(grpc.StatusCode.FAILED_PRECONDITION, message)
 
 
+def aborted(message: str) -> ServingError:
+    """Returns the error of a request that another one has overtaken."""
+    return ServingError(grpc.StatusCode.ABORTED, message)
+
+
 def unimplemented(message: str) -> ServingError:
     """Returns the error of a request for what this server does not do."""
     return ServingError(grpc.StatusCode.UNIMPLEMENTED, message)
@@ -67,6 +74,14 @@ def from_exception(error: Exception) -> ServingError:
     """Returns the status of an exception; TensorFlow's codes are gRPC's."""
     if isinstance(error, ServingError):
         return error
+    if isinstance(error, WorkersBusyError):
+        return ServingError(
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            f"The server is working on {error.limit} requests, the maximum at a time "
+            "(--grpc_max_threads). Try again later.",
+        )
+    if isinstance(error, WorkersClosedError):
+        return ServingError(grpc.StatusCode.UNAVAILABLE, "The server is shutting down.")
     if isinstance(error, tf.errors.OpError):
         # Functions that are not inlined put their names before the message.
         message = re.sub(r"^(\{\{function_node \S+\}\} )+", "", error.message)
@@ -103,6 +118,12 @@ def report_exception(error: Exception) -> ServingError:
 
     A fault of this server cannot be mended by the client, but by a reader.
     """
-    if not isinstance(error, ServingError | tf.errors.OpError):
+    expected = (
+        ServingError,
+        WorkersBusyError,
+        WorkersClosedError,
+        tf.errors.OpError,
+    )
+    if not isinstance(error, expected):
         traceback.print_exception(error, file=sys.stderr)
     return from_exception(error)

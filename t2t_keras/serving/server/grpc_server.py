@@ -33,8 +33,10 @@ from t2t_keras.serving.server.errors import (
     shorten,
 )
 from t2t_keras.serving.server.health import HealthService
-from t2t_keras.serving.server.workers import Workers
+from t2t_keras.serving.workers import Workers
 
+# Reloads that wait for their models at a time; further ones wait for these.
+_RELOADS = 4
 # Takes a request and the seconds left for it, and returns the answer.
 Answer = Callable[[Any, float | None], Awaitable[Message]]
 
@@ -83,8 +85,8 @@ class GrpcServer:
         self._core = core
         self._workers = workers
         self._options = options
-        # One at a time, since each replaces the list of models.
-        self._reloads = ThreadPoolExecutor(1, "reload")
+        # Several, so that one which waits for a model can be corrected by another.
+        self._reloads = ThreadPoolExecutor(_RELOADS, "reload")
         arguments = {
             # As in TensorFlow Serving: no limit but the protocol's.
             "grpc.max_receive_message_length": -1,

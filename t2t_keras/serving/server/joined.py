@@ -18,7 +18,6 @@ import grpc
 import numpy as np
 
 from t2t_keras.serving.server.batching import BatchScheduler, Task
-from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import (
     ServingError,
     cancelled,
@@ -28,6 +27,7 @@ from t2t_keras.serving.server.errors import (
     invalid_argument,
 )
 from t2t_keras.serving.server.session import RunFn
+from t2t_keras.serving.workers import CancelToken
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -68,9 +68,7 @@ class JoinedRun:
                 time is over, running failed, or the request was split and its parts
                 have outputs of different shapes.
         """
-        deadline = None
-        if timeout_seconds is not None:
-            deadline = time.monotonic() + timeout_seconds
+        deadline = _deadline(timeout_seconds)
         cancel_token = cancel_token or CancelToken()
         size = _count_rows(feeds)
         names = tuple(sorted(set(fetches)))
@@ -117,8 +115,10 @@ class JoinedRun:
         """
         size = _count_rows(feeds)
         self._scheduler.options.check_size(size)
+        deadline = _deadline(timeout_seconds)
+        task = Task(feeds, size, deadline, cancel_token or CancelToken())
         names = tuple(sorted(set(fetches)))
-        outputs = self._run_joined([Task(feeds, size)], names)
+        outputs = self._run_joined([task], names)
         return [outputs[name][:size] for name in fetches]
 
     def _process(self, tasks: Sequence[Task], names: Sequence[str]) -> None:
@@ -188,6 +188,11 @@ class JoinedRun:
                     "the 0th dimension sizes of the input tensors"
                 )
         return dict(zip(names, outputs, strict=True))
+
+
+def _deadline(timeout_seconds: float | None) -> float | None:
+    """Returns the end of a time from now, on the clock of `time.monotonic`."""
+    return None if timeout_seconds is None else time.monotonic() + timeout_seconds
 
 
 @contextlib.contextmanager

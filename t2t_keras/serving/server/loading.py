@@ -5,6 +5,7 @@ requests from the directory are run before it takes others. A record that fails 
 the load fail, because every such request would.
 """
 
+import functools
 import os
 import sys
 import threading
@@ -24,7 +25,7 @@ from t2t_keras.serving.server.errors import ServingError, invalid_argument
 from t2t_keras.serving.server.joined import JoinedRun
 from t2t_keras.serving.server.metrics import Metrics, microseconds
 from t2t_keras.serving.server.predict import predict
-from t2t_keras.serving.server.session import ModelSession, RunFn
+from t2t_keras.serving.server.session import OWN_THREAD, ModelSession, RunFn
 
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MOST_WARM_UPS = 1000
@@ -69,11 +70,11 @@ class Loader:
         metrics: Metrics | None = None,
         tags: Sequence[str] = ("serve",),
     ):
-        self._tags = tags
-        self._metrics = metrics or Metrics()
         self._session_config = session_config
         self._scheduler = scheduler
         self._iterations = warm_up_iterations
+        self._metrics = metrics or Metrics()
+        self._tags = tags
         self._loading = threading.Lock()
         self._background = ThreadPoolExecutor(1, "warm-up", initializer=_lower_priority)
 
@@ -87,7 +88,7 @@ class Loader:
         with self._loading, quiet_start_up():
             session = ModelSession(directory, self._session_config, self._tags)
             run: RunFn = session.run
-            background: RunFn = session.run_in_background
+            background: RunFn = functools.partial(session.run, thread_pool=OWN_THREAD)
             if self._scheduler is not None:
                 run = JoinedRun(session.run, self._scheduler)
                 background = JoinedRun(background, self._scheduler).run_directly

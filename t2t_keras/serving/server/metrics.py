@@ -16,8 +16,9 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from starlette.requests import ClientDisconnect
 
-from t2t_keras.serving.server.errors import ServingError
+from t2t_keras.serving.server.errors import from_exception
 
 _PREFIX = ":tensorflow:serving:"
 # TensorFlow Serving counts without the ending that the library adds.
@@ -109,12 +110,11 @@ class Metrics:
         try:
             with microseconds(latency):
                 yield
-        except ServingError as error:
-            status = error.code.name
+        except (asyncio.CancelledError, ClientDisconnect):
+            status = "CANCELLED"
             raise
-        except BaseException as error:
-            cancelled = isinstance(error, asyncio.CancelledError)
-            status = "CANCELLED" if cancelled else "INTERNAL"
+        except Exception as error:
+            status = from_exception(error).code.name
             raise
         finally:
             self.request_count.labels(model_name, status).inc()

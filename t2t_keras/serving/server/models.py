@@ -13,6 +13,7 @@ import grpc
 from t2t_keras.serving.server.configs import check_models
 from t2t_keras.serving.server.errors import (
     ServingError,
+    aborted,
     deadline_exceeded,
     failed_precondition,
     from_exception,
@@ -149,7 +150,8 @@ class Models:
 
         Raises:
             ServingError: UNKNOWN if versions were found and none could be loaded;
-                NOT_FOUND if there are none; DEADLINE_EXCEEDED.
+                NOT_FOUND if there are none; DEADLINE_EXCEEDED; ABORTED if a model was
+                removed meanwhile.
         """
         deadline = None
         if timeout_seconds is not None:
@@ -159,8 +161,10 @@ class Models:
                 failed = [v for name in waiting for v in self._failed_versions(name)]
                 if failed:
                     raise _unavailable_error(failed)
-                problems = [self._problems[n].error for n in waiting]
-                for problem in problems:
+                for name in waiting:
+                    if name not in self._configs:
+                        raise aborted(f"Another reload has removed model {name}.")
+                    problem = self._problems.get(name, Problems()).error
                     if problem is not None and not patient:
                         raise problem
                 left = None if deadline is None else deadline - time.monotonic()

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from tensorflow_serving.apis import predict_pb2
 
-from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import failed_precondition, invalid_argument
 from t2t_keras.serving.server.session import RunFn
 from t2t_keras.serving.server.tensors import to_array, to_proto
+from t2t_keras.serving.workers import CancelToken
 
 DEFAULT_SIGNATURE = "serving_default"
 

@@ -4,6 +4,7 @@ Paths, bodies, errors and status codes are those of its api_rest.md and of
 model_servers/http_rest_api_handler.cc.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -30,7 +31,6 @@ from t2t_keras.serving.http.requests import (
     error_response,
     until_disconnect,
 )
-from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.errors import (
     failed_precondition,
@@ -42,7 +42,7 @@ from t2t_keras.serving.server.json_tensors import (
     parse_body,
     to_request,
 )
-from t2t_keras.serving.server.workers import Workers
+from t2t_keras.serving.workers import CancelToken, Workers
 
 _MODEL = r"(?P<name>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 _POST = re.compile(rf"/v1/models/{_MODEL}:(?P<method>classify|regress|predict)", re.I)
@@ -145,33 +145,31 @@ class _RestApi:
             raise invalid_argument(f"Malformed request: {request.method} {path}")
         spec = _model_spec(match)
         method = match["method"].lower() if request.method == "POST" else ""
+        body = await self._bodies.read(request) if method == "predict" else b""
         with self._core.measure(spec.name, method, "REST"):
             if method == "predict":
-                return await self._predict(request, spec)
+                predict = self._workers.run(
+                    functools.partial(self._predict, spec, body)
+                )
+                return await until_disconnect(request, predict)
             if method:
                 return self._core.refuse(method)
             if not spec.name:
                 raise invalid_argument("Missing model name in request.")
             return self._metadata(spec) if match["metadata"] else self._status(spec)
 
-    async def _predict(self, request: Request, spec: Any) -> bytes:
-        body = await self._bodies.read(request)
-        timeout_seconds = self._options.timeout_seconds
-
-        def predict(token: CancelToken) -> bytes:
-            try:
-                parts = parse_body(body)
-                spec.signature_name = parts.signature_name
-                message = to_request(parts, self._core.inputs(spec))
-                message.model_spec.CopyFrom(spec)
-                response = self._core.predict(message, timeout_seconds, token)
-                return from_response(response, by_rows=parts.rows is not None)
-            except RecursionError:
-                raise invalid_argument(
-                    "JSON Parse error: The document is nested too deeply."
-                ) from None
-
-        return await until_disconnect(request, self._workers.run(predict))
+    def _predict(self, spec: Any, body: bytes, token: CancelToken) -> bytes:
+        try:
+            parts = parse_body(body)
+            spec.signature_name = parts.signature_name
+            message = to_request(parts, self._core.inputs(spec))
+            message.model_spec.CopyFrom(spec)
+            response = self._core.predict(message, self._options.timeout_seconds, token)
+            return from_response(response, by_rows=parts.rows is not None)
+        except RecursionError:
+            raise invalid_argument(
+                "JSON Parse error: The document is nested too deeply."
+            ) from None
 
     def _status(self, spec: Any) -> str:
         request = get_model_status_pb2.GetModelStatusRequest(model_spec=spec)

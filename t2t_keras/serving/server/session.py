@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 
 from t2t_keras.serving.config_protos import read_text_proto
-from t2t_keras.serving.server.cancellation import CancelToken, StepCancellation
+from t2t_keras.serving.server.cancellation import StepCancellation
 from t2t_keras.serving.server.errors import (
     ServingError,
     deadline_exceeded,
@@ -27,6 +27,7 @@ from t2t_keras.serving.server.errors import (
     invalid_argument,
     not_found,
 )
+from t2t_keras.serving.workers import CancelToken
 
 try:
     import tensorflow_text  # registers the tokenizer's ops
@@ -44,7 +45,7 @@ _SPARE_THREADS = 2
 # Values of `RunOptions.inter_op_thread_pool`. Messages that stop a step must not wait
 # for a thread that another step occupies. With several devices TensorFlow takes the
 # pool in any case.
-_SHARED_POOL, _OWN_THREAD = 0, -1
+SHARED_POOL, OWN_THREAD = 0, -1
 
 
 class RunFn(Protocol):
@@ -152,6 +153,7 @@ class ModelSession:
         fetches: Sequence[str],
         timeout_seconds: float | None = None,
         cancel_token: CancelToken | None = None,
+        thread_pool: int = SHARED_POOL,
     ) -> list[np.ndarray]:
         """Returns the fetched tensors of one run.
 
@@ -160,31 +162,13 @@ class ModelSession:
             fetches: Tensor names of one signature.
             timeout_seconds: Time after which the runtime stops; None for no limit.
             cancel_token: Stops the run when it is canceled.
+            thread_pool: `SHARED_POOL`; or `OWN_THREAD`, that of the caller, which has a
+                priority of its own.
 
         Raises:
             ServingError: As the runtime has it: another type, a failed assertion,
                 a deadline. CANCELLED if the request was canceled.
         """
-        return self._step(feeds, fetches, timeout_seconds, cancel_token, _SHARED_POOL)
-
-    def run_in_background(
-        self,
-        feeds: Mapping[str, np.ndarray],
-        fetches: Sequence[str],
-        timeout_seconds: float | None = None,
-        cancel_token: CancelToken | None = None,
-    ) -> list[np.ndarray]:
-        """Does what `run` does in the thread of the caller, with its priority."""
-        return self._step(feeds, fetches, timeout_seconds, cancel_token, _OWN_THREAD)
-
-    def _step(
-        self,
-        feeds: Mapping[str, np.ndarray],
-        fetches: Sequence[str],
-        timeout_seconds: float | None,
-        cancel_token: CancelToken | None,
-        thread_pool: int,
-    ) -> list[np.ndarray]:
         for name in fetches:
             if name not in self._tensors:
                 raise invalid_argument(f"FetchOutputs {name}: output index too large")
@@ -221,7 +205,7 @@ class ModelSession:
         targets: Sequence[tf.Operation],
         feeds: Mapping[tf.Tensor, np.ndarray],
         timeout_seconds: float | None = None,
-        thread_pool: int = _OWN_THREAD,
+        thread_pool: int = OWN_THREAD,
     ) -> Sequence[Any]:
         """Runs parts of the graph; returns the values of the fetches."""
         options = tf.compat.v1.RunOptions(inter_op_thread_pool=thread_pool)

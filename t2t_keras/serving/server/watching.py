@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.server.errors import (
-    from_exception,
-    invalid_argument,
-)
+from t2t_keras.serving.server.errors import from_exception, invalid_argument
 from t2t_keras.serving.server.session import GRAPH_FILES
 
 Log = Callable[[str], None]

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
@@ -15,11 +14,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from t2t_keras.serving.client.errors import ServerError
-from t2t_keras.serving.http.requests import HttpError, error_response
+from t2t_keras.serving.http.requests import (
+    HttpError,
+    error_response,
+    until_disconnect,
+)
 from t2t_keras.serving.translation_api.access import Access
 from t2t_keras.serving.translation_api.api_error import (
     Cancelled,
     backend_error,
+    busy,
     invalid,
 )
 from t2t_keras.serving.translation_api.backend import Backend
@@ -38,7 +42,7 @@ from t2t_keras.serving.translation_api.translation_service import (
     TranslationService,
     frontend_settings,
 )
-from t2t_keras.serving.translation_api.workers import Workers
+from t2t_keras.serving.workers import CancelToken, Workers, WorkersBusyError
 
 _LOG = logging.getLogger(__name__)
 # A client that has left reads no answer. nginx logs this status.
@@ -112,6 +116,8 @@ def _with_errors(endpoint: Endpoint) -> Endpoint:
             raise
         except (Cancelled, ClientDisconnect):
             refused = HttpError(_CLIENT_LEFT, "The client has left.")
+        except WorkersBusyError:
+            refused = busy()
         except ServerError as error:
             _LOG.warning("%s: %s", request.url.path, error)
             refused = backend_error(error)
@@ -132,7 +138,9 @@ class _Endpoints:
         self._settings = settings
         self._service = TranslationService(backend, settings)
         self._access = Access(settings)
-        self._workers = Workers(settings.threads, settings.max_waiting)
+        self._workers = Workers(
+            settings.threads, settings.max_waiting, "translation_api"
+        )
 
     def close(self) -> None:
         self._workers.close()
@@ -195,16 +203,17 @@ class _Endpoints:
         pair = parse_pair(fields, self._service.languages)
         pairs = list(zip(sources, targets, strict=True))
 
-        def align(cancelled: threading.Event) -> Any:
+        def align(cancelled: CancelToken) -> Any:
             answers = self._service.align(pairs, *pair, cancelled)
             return answers if isinstance(fields["q"], list) else answers[0]
 
         return await self._work(request, align)
 
     async def _work(
-        self, request: Request, work: Callable[[threading.Event], Any]
+        self, request: Request, work: Callable[[CancelToken], Any]
     ) -> Response:
-        return JSONResponse(await self._workers.run(request, work))
+        result = await until_disconnect(request, self._workers.run(work))
+        return JSONResponse(result)
 
 
 def _cost(fields: Mapping[str, Any]) -> int:

@@ -10,7 +10,7 @@ from t2t_keras.errors import UserError
 flags.disclaim_key_flags()
 
 # Also settings of the API by the same name.
-_SETTINGS = (
+API_FLAGS = (
     "host",
     "max_body_bytes",
     "ssl_ca_file",
@@ -27,7 +27,7 @@ _SETTINGS = (
 
 
 def define_translation_api_flags() -> None:
-    """Defines the flags; --host and --max_body_bytes are the program's own."""
+    """Defines the flags; the program has --host, --max_body_bytes, and its models."""
     flags.DEFINE_integer(
         "translation_api_port",
         None,
@@ -47,7 +47,7 @@ def define_translation_api_flags() -> None:
         "",
         "Models of the translation API with their languages, such as "
         "translate:en:de,other:de:en. Default: all models here, with the languages of "
-        "their exports.",
+        "their exports; with --server, --model_name whose export is --model_base_path.",
     )
     flags.DEFINE_string(
         "ssl_ca_file",
@@ -127,7 +127,9 @@ def read_translation_api_flags() -> tuple[Any, str]:
     # Imported here to keep it out of --help.
     from t2t_keras.serving.translation_api.settings import TranslationApiFlags
 
-    others = {name: values[name] for name in _SETTINGS}
+    others = {name: values[name] for name in API_FLAGS}
     others["port"] = values["translation_api_port"]
-    api = TranslationApiFlags(values["language_pairs"], others)
+    path = values["model_base_path"]
+    paths = {values["model_name"]: path} if path else {}
+    api = TranslationApiFlags(values["language_pairs"], paths, others)
     return api, values["server"] or ""

@@ -1,6 +1,5 @@
 """Translation of any number of sentences by one model, in batches that it takes."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
 from t2t_keras.serving.translation_api.api_error import Cancelled
 from t2t_keras.serving.translation_api.backend import Backend
+from t2t_keras.serving.workers import CancelToken
 
 # An answer has [R, H, T, S] weights for each pair, 0.8 MB with 6 layers of 8 heads.
 _ATTENTION_BATCH = 4
@@ -30,7 +30,7 @@ class SentenceTranslator:
         model: Name of the model.
         batch_size: Maximum number of sentences in a call.
         concurrency: Calls at a time.
-        cancelled: Set when nobody waits for the result any more; then methods raise
+        cancelled: Canceled when nobody waits for the result; then methods raise
             `Cancelled` instead of making another call.
     """
 
@@ -38,7 +38,7 @@ class SentenceTranslator:
     model: str
     batch_size: int
     concurrency: int
-    cancelled: threading.Event
+    cancelled: CancelToken
 
     def translate(
         self, sentences: Sequence[str], alternatives: int = 0
@@ -110,7 +110,7 @@ class SentenceTranslator:
         )
 
     def _check(self) -> None:
-        if self.cancelled.is_set():
+        if self.cancelled.cancelled:
             raise Cancelled
 
 

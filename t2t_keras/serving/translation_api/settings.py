@@ -107,23 +107,19 @@ class TranslationApiFlags:
 
     Attributes:
         language_pairs: Models and their languages: see `parse_models`.
+        base_paths: Directory of the versions of each model on this machine.
         others: Other settings by name.
     """
 
     language_pairs: str
+    base_paths: Mapping[str, str]
     others: Mapping[str, Any]
 
-    def complete(
-        self, base_paths: Mapping[str, str], server: str
-    ) -> TranslationApiSettings:
-        """Returns the settings.
-
-        Args:
-            base_paths: Directory of the versions of each model on this machine.
-            server: Address of the gRPC server of the models.
+    def complete(self, server: str) -> TranslationApiSettings:
+        """Returns the settings for a gRPC server of the models.
 
         Raises:
             UserError: If one is invalid, or the languages of a model are not known.
         """
-        pairs = parse_models(self.language_pairs, base_paths)
+        pairs = parse_models(self.language_pairs, self.base_paths)
         return TranslationApiSettings(pairs=pairs, server=server, **self.others)

@@ -1,6 +1,5 @@
 """Work of the API's requests, apart from HTTP: all of it blocks."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from t2t_keras.serving.translation_api.text_translation import (
     translate_texts,
 )
 from t2t_keras.serving.translation_api.translate_request import HTML, TranslateRequest
+from t2t_keras.serving.workers import CancelToken
 
 
 class TranslationService:
@@ -45,7 +45,7 @@ class TranslationService:
         self.languages = Languages(settings.pairs)
 
     def translate(
-        self, request: TranslateRequest, cancelled: threading.Event
+        self, request: TranslateRequest, cancelled: CancelToken
     ) -> dict[str, Any]:
         """Returns the answer to a request in LibreTranslate's form.
 
@@ -56,7 +56,7 @@ class TranslationService:
         Raises:
             HttpError: If there is no such language pair, or HTML is nested too deeply.
             ServerError: If the server of the models fails.
-            Cancelled: If `cancelled` was set.
+            Cancelled: If `cancelled` was canceled.
         """
         detection = self._source(request)
         source, target = detection.language, request.target
@@ -91,14 +91,14 @@ class TranslationService:
         pairs: Sequence[tuple[str, str]],
         source: str,
         target: str,
-        cancelled: threading.Event,
+        cancelled: CancelToken,
     ) -> list[dict[str, Any]]:
         """Returns the words of sentences and of their translations, with weights.
 
         Raises:
             HttpError: If there is no such language pair.
             ServerError: If the server of the models fails.
-            Cancelled: If `cancelled` was set.
+            Cancelled: If `cancelled` was canceled.
         """
         translator = self._translator(self._pair(source, target), cancelled)
         attentions = translator.attention(pairs)
@@ -125,7 +125,7 @@ class TranslationService:
         return pair
 
     def _translator(
-        self, pair: LanguagePair, cancelled: threading.Event
+        self, pair: LanguagePair, cancelled: CancelToken
     ) -> SentenceTranslator:
         return SentenceTranslator(
             self._backend,

@@ -221,7 +221,9 @@ def test_the_gateway_calls_the_server(base, services):
     gateway, server = services["gateway"], services["tensorflow-serving"]
     assert services.keys() == {"gateway", "tensorflow-serving"}
     flags = dict(flag.removeprefix("--").split("=") for flag in gateway["command"])
-    assert flags["language_pairs"] == "en-de:en:de"
+    assert flags["model_name"] == "en-de"
+    assert flags["model_base_path"] == MOUNT
+    assert gateway["volumes"] == [f".:{MOUNT}:ro"]
     host, port = flags["server"].split(":")
     assert host in services
     assert f"--port={port}" in server["command"]

@@ -28,7 +28,7 @@ from t2t_keras.serving.server.metrics import Metrics
 from t2t_keras.serving.server.models import Models, WatchOptions
 from t2t_keras.serving.server.rest_api import RestOptions, rest_app
 from t2t_keras.serving.server.versions import Retries
-from t2t_keras.serving.server.workers import Workers
+from t2t_keras.serving.workers import Workers
 
 QUICK = WatchOptions(poll_seconds=0.05, retries=Retries(2, 0.05))
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import ServingError
+from t2t_keras.serving.workers import CancelToken
 from tests.serving.server.clients import wait_until
 
 MORE_THAN_SLOTS = 40
@@ -34,20 +34,6 @@ def code_of(call):
 def busy(session, cancel_token, seconds, timeout=None):
     value = np.array([seconds], np.float32)
     return code_of(lambda: run(session, "busy", cancel_token, timeout, seconds=value))
-
-
-def test_functions_are_called_once_when_a_token_is_canceled():
-    token, calls = CancelToken(), []
-    with token.calling(lambda: calls.append("left before")):
-        pass
-    with token.calling(lambda: calls.append("inside")):
-        assert not token.cancelled and not calls
-        token.cancel()
-        token.cancel()
-        assert token.cancelled
-    with token.calling(lambda: calls.append("late")):
-        assert calls == ["inside", "late"]
-    assert calls == ["inside", "late"]
 
 
 def test_a_canceled_step_stops(session):

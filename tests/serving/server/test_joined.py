@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
-from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import (
     ServingError,
     cancelled,
     invalid_argument,
 )
 from t2t_keras.serving.server.joined import JoinedRun
+from t2t_keras.serving.workers import CancelToken
 
 
 @pytest.fixture

@@ -1,11 +1,15 @@
 """Loading of a version: with and without batching, and warm-up requests."""
 
+import os
 import shutil
+import sys
+import threading
 
 import numpy as np
 import pytest
 
-from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
+from t2t_keras.serving.server import loading
+from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler, Task
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
 from tests.serving.server.warm_up_requests import predict_log, write
@@ -60,3 +64,30 @@ def test_a_missing_version_is_not_found(base):
     with pytest.raises(ServingError) as caught:
         Loader()(base / "1")
     assert caught.value.code.name == "NOT_FOUND"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux knows it of threads")
+def test_warm_up_leaves_the_cores_to_other_threads(base, monkeypatch):
+    """Its thread has a lower priority than that of the caller, which keeps its own."""
+
+    def priority():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    found = []
+    monkeypatch.setattr(loading, "warm_up", lambda *_: found.append(priority()))
+    before = priority()
+    Loader()(base / "1").close()
+    assert found[0] > before
+    assert priority() == before
+
+
+def test_warm_up_does_not_wait_for_the_batches_of_others(base, scheduler):
+    """They may wait for a thread as long as there are requests."""
+    write(base / "1", predict_log("sums", ids=[[1]] * 3))
+    gate = threading.Event()
+    blocked = scheduler.schedule(
+        "other requests", 1, lambda sizes: [Task(None, 1)], lambda _: gate.wait(60)
+    )
+    Loader(scheduler=scheduler)(base / "1").close()
+    assert not blocked[0].future.done()
+    gate.set()

@@ -1,11 +1,14 @@
 """ModelService over gRPC: status and reload. Refusals are in `model_contract`."""
 
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2
 
 from t2t_keras.serving.server.configs import single_model
+from t2t_keras.serving.server.loading import Loader
 from tests.serving.server.clients import refusal, serving
 
 
@@ -95,3 +98,31 @@ def test_a_model_that_failed_to_load_is_refused_again(client, base, saved, tmp_p
     config.MergeFrom(single_model("other", str(tmp_path / "other")))
     codes = [refusal(lambda: reload(client, config))[0] for _ in range(2)]
     assert codes == ["UNKNOWN"] * 2
+
+
+def test_a_reload_that_waits_can_be_corrected_by_another(
+    client, base, saved, tmp_path, monkeypatch
+):
+    """Its model loads for as long as the test lasts."""
+    shutil.copytree(saved / "1", tmp_path / "slow" / "1")
+    gate, begun = threading.Event(), threading.Event()
+    load = Loader.__call__
+
+    def wait_and_load(self, directory):
+        if directory.parent.name == "slow":
+            begun.set()
+            assert gate.wait(100)
+        return load(self, directory)
+
+    monkeypatch.setattr(Loader, "__call__", wait_and_load)
+    config = single_model("translate", str(base))
+    config.MergeFrom(single_model("slow", str(tmp_path / "slow")))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(refusal, lambda: reload(client, config, 100))
+        assert begun.wait(60)
+        reload(client, single_model("translate", str(base)))
+        assert waiting.result(60) == (
+            "ABORTED",
+            "Another reload has removed model slow.",
+        )
+        gate.set()

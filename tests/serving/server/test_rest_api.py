@@ -7,6 +7,7 @@ TensorFlow Serving.
 import gzip
 import http.client
 import json
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -285,13 +286,17 @@ def test_a_body_that_does_not_arrive_ends(client):
 
 
 def test_a_client_that_leaves_stops_its_request(base):
-    with serving(base, max_running=1) as client:
+    metrics = RestOptions(metrics_path="/metrics")
+    with serving(base, max_running=1, rest=metrics) as client:
         body = '{"signature_name": "busy", "instances": [3600.0]}'
         connection = http.client.HTTPConnection("127.0.0.1", client.rest_port)
         connection.request("POST", PREDICT, body)
         wait_until(lambda: post(client, PREDICT, TEXTS)[0] == 429)
         connection.close()
         wait_until(lambda: post(client, PREDICT, TEXTS)[0] == 200)
+        page = ask(client, "GET", "/metrics")[2].decode()
+        statuses = set(re.findall(r'request_count\{.*status="(\w+)"\}', page))
+        assert statuses == {"CANCELLED", "RESOURCE_EXHAUSTED", "OK"}
 
 
 def test_status_is_answered_while_all_workers_are_busy(base, tmp_path):

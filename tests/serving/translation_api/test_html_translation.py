@@ -3,7 +3,6 @@
 import collections
 import random
 import re
-import threading
 import time
 from html.parser import HTMLParser
 
@@ -18,6 +17,7 @@ from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api.html_tokens import read_tokens
 from t2t_keras.serving.translation_api.html_translation import translate_documents
 from t2t_keras.serving.translation_api.sentence_translation import SentenceTranslator
+from t2t_keras.serving.workers import CancelToken
 from tests.serving.translation_api.fake_backend import FakeBackend
 
 # A document and its translation by `translate_words`, which reverses a sentence.
@@ -70,7 +70,7 @@ EXAMPLES = (
 
 def translate(*documents, backend=None):
     translator = SentenceTranslator(
-        backend or FakeBackend(), "translate", 32, 1, threading.Event()
+        backend or FakeBackend(), "translate", 32, 1, CancelToken()
     )
     return translate_documents(documents, "en", translator)
 

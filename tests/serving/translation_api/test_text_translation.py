@@ -1,7 +1,6 @@
 """Translation of plain text by sentences."""
 
 import random
-import threading
 
 import pytest
 
@@ -15,6 +14,7 @@ from t2t_keras.serving.translation_api.text_translation import (
     split_text,
     translate_texts,
 )
+from t2t_keras.serving.workers import CancelToken
 from tests.serving.translation_api.fake_backend import FakeBackend
 
 
@@ -25,7 +25,7 @@ def backend():
 
 @pytest.fixture
 def translator(backend):
-    return SentenceTranslator(backend, "translate", 4, 2, threading.Event())
+    return SentenceTranslator(backend, "translate", 4, 2, CancelToken())
 
 
 def test_spacing_stays(translator, backend):
@@ -118,7 +118,7 @@ def test_no_character_is_lost_by_splitting():
 
 
 def test_work_of_a_client_that_left_makes_no_call(translator, backend):
-    translator.cancelled.set()
+    translator.cancelled.cancel()
     with pytest.raises(Cancelled):
         translate_texts(["One"], "en", translator)
     with pytest.raises(Cancelled):
