@@ -66,7 +66,6 @@ def test_a_missing_version_is_not_found(base):
     assert caught.value.code.name == "NOT_FOUND"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux knows it of threads")
 def test_warm_up_leaves_the_cores_to_other_threads(base, monkeypatch):
     """Its thread has a lower priority than that of the caller, which keeps its own."""
 
@@ -77,7 +76,8 @@ def test_warm_up_leaves_the_cores_to_other_threads(base, monkeypatch):
     monkeypatch.setattr(loading, "warm_up", lambda *_: found.append(priority()))
     before = priority()
     Loader()(base / "1").close()
-    assert found[0] > before
+    # Only Linux has a priority for each thread.
+    assert found[0] > before or sys.platform != "linux"
     assert priority() == before
 
 

@@ -8,7 +8,7 @@ from t2t_keras.serving.server.other_flags import OTHER_FLAGS
 from t2t_keras.serving.server.settings import ServerSettings
 
 PAGE = Path(__file__).parents[3] / "docs" / "embedded_server.md"
-OWN = {"host", "max_rows", "max_body_bytes"}
+OWN = frozenset({"host", "max_rows", "max_body_bytes"})
 
 
 def test_the_page_lists_each_flag_with_its_status():
