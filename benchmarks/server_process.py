@@ -1,14 +1,17 @@
 """Development server in its own process, for benchmarks and tests."""
 
 import contextlib
+import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 BATCHING = """
 max_batch_size { value: 32 }
@@ -25,12 +28,16 @@ class ServerProcess:
 
     Attributes:
         process: Process of `python -m t2t_keras.serve`.
-        address: host:port.
+        address: host:port of gRPC.
+        rest_address: host:port of the REST API, "" without one.
+        translation_api_address: host:port of the translation API, "" without one.
         lines: Lines that it has printed so far.
     """
 
     process: subprocess.Popen
     address: str = ""
+    rest_address: str = ""
+    translation_api_address: str = ""
     lines: list[str] = field(default_factory=list)
 
     def memory_mb(self) -> float:
@@ -40,6 +47,20 @@ class ServerProcess:
         if match is None:
             raise RuntimeError(f"process {self.process.pid} has no memory: it ended")
         return int(match[1]) / 1024
+
+    def cpu_seconds(self) -> float:
+        """Returns the time of processors that it has used so far."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        # The second field, the name in parentheses, may have spaces.
+        fields = stat.rpartition(")")[2].split()
+        user, system = fields[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    """Returns a port that nothing listens at."""
+    with socket.create_server(("localhost", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -57,15 +78,27 @@ def started_server(
     Raises:
         RuntimeError: If it does not start, or does not end with status 143.
     """
-    command = [sys.executable, "-m", "t2t_keras.serve", f"--model_base_path={base}"]
     # A model that cannot be loaded now cannot be loaded in a minute.
-    command += ["--model_name=translate", "--port=0", "--max_num_load_retries=0"]
-    command += flags
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
+    own = [f"--model_base_path={base}", "--model_name=translate", "--port=0"]
+    own.append("--max_num_load_retries=0")
+    with tempfile.TemporaryDirectory() as folder:
         if batching:
             path = Path(folder) / "batching.config"
             path.write_text(batching)
-            command += ["--enable_batching", f"--batching_parameters_file={path}"]
+            own += ["--enable_batching", f"--batching_parameters_file={path}"]
+        with started_command([*own, *flags]) as server:
+            yield server
+
+
+@contextlib.contextmanager
+def started_command(flags: Sequence[str]) -> Iterator[ServerProcess]:
+    """Yields `python -m t2t_keras.serve` with some flags.
+
+    Raises:
+        RuntimeError: If it does not start, or does not end with status 143.
+    """
+    command = [sys.executable, "-m", "t2t_keras.serve", *flags]
+    with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True
         )
@@ -89,13 +122,25 @@ def started_server(
             raise RuntimeError(f"the server ended with status {status}: {error_text}")
 
 
+# Lines of the server, the last of them when it is ready.
+_PORTS = MappingProxyType(
+    {
+        "rest_address": re.compile(r"REST API on port (\d+)"),
+        "translation_api_address": re.compile(r"translation API of .* on port (\d+)"),
+        "address": re.compile(r"serving .* on port (\d+)"),
+    }
+)
+
+
 def _read(server: ServerProcess, ready: threading.Event) -> None:
-    """Reads the server's output to its end; one of the lines has the port."""
+    """Reads the server's output to its end; some of the lines have its ports."""
     with server.process.stdout or contextlib.nullcontext(()) as output:
         for line in output:
             server.lines.append(line.rstrip())
-            match = re.match(r"serving .* on port (\d+)$", server.lines[-1])
-            if match:
-                server.address = f"localhost:{match[1]}"
+            for name, pattern in _PORTS.items():
+                match = pattern.fullmatch(server.lines[-1])
+                if match:
+                    setattr(server, name, f"localhost:{match[1]}")
+            if server.address:
                 ready.set()
     ready.set()

@@ -7,7 +7,14 @@ import grpc
 import numpy as np
 import pytest
 
-from benchmarks.serving_load import Outcome, closed_loop, expected_answers, open_loop
+from benchmarks.serving_load.clients import connect_grpc
+from benchmarks.serving_load.loops import (
+    Outcome,
+    after,
+    closed_loop,
+    expected_answers,
+    open_loop,
+)
 from tests.serving.fake_server import RefusalError, serve, shout
 
 TEXTS = (b"ab", b"cde", b"f")
@@ -16,7 +23,7 @@ TEXTS = (b"ab", b"cde", b"f")
 @pytest.fixture
 def expected():
     with serve(shout) as (server, _):
-        return expected_answers(server, TEXTS)
+        return expected_answers(connect_grpc, server, TEXTS)
 
 
 class EveryThirdWrong:
@@ -37,7 +44,7 @@ class EveryThirdWrong:
 
 def run_loops(server, expected):
     """Runs the closed and the open loop briefly; yields their outcomes."""
-    yield closed_loop(server, expected, clients=3, seconds=0.5)
+    yield closed_loop(connect_grpc, server, expected, clients=3, until=after(0.5))
     yield open_loop(server, expected, rate=100, seconds=0.3, timeout=60)
 
 

@@ -1,23 +1,18 @@
 """The clients of examples/clients: the commands of examples/README.md, executed.
 
-Those over gRPC call the embedded server. The one over REST calls a fake of TensorFlow
-Serving's REST API.
+They call the embedded server.
 """
 
-import contextlib
-import http.server
-import json
 import os
 import re
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from benchmarks.server_process import BATCHING, started_server
+from benchmarks.server_process import BATCHING, free_port, started_server
 from tests.system.programs import REPOSITORY
 from tests.system.shouting import Shouting, save_model
 
@@ -86,46 +81,16 @@ def checkout(tmp_path_factory):
     return folder
 
 
-@contextlib.contextmanager
-def rest_server():
-    """Yields the address of a fake of TensorFlow Serving's REST API, in row format."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            length = int(self.headers["Content-Length"])
-            rows = json.loads(self.rfile.read(length))["instances"]
-            answer = {
-                "predictions": [
-                    {"translation": upper(row["text"]), "score": 0.5} for row in rows
-                ]
-            }
-            if self.path != "/v1/models/translate:predict" or len(rows) > 32:
-                answer = {"error": f"unavailable: {len(rows)} rows at {self.path}"}
-            body = json.dumps(answer).encode()
-            self.send_response(400 if "error" in answer else 200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format, *arguments):
-            pass
-
-    with http.server.ThreadingHTTPServer(("localhost", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"localhost:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory):
     """Addresses in place of those of the page; batches above 32 are refused."""
     base = save_model(Shouting(), tmp_path_factory.mktemp("saved") / "base/1").parent
-    with started_server(base, batching=BATCHING) as grpc, rest_server() as rest:
-        yield {"localhost:8500": grpc.address, "localhost:8501": rest}
+    rest = f"--rest_api_port={free_port()}"
+    with started_server(base, rest, batching=BATCHING) as server:
+        yield {
+            "localhost:8500": server.address,
+            "localhost:8501": server.rest_address,
+        }
 
 
 def commands(section):
@@ -187,4 +152,4 @@ def test_an_error_of_the_server_is_printed(checkout, servers):
     wrong = translate.replace("models/translate", "models/other")
     refused = run(wrong, checkout, servers)
     assert refused.returncode != 0 and (checkout / "target.txt").read_bytes() == b""
-    assert b"unavailable: 1 rows at /v1/models/other:predict" in refused.stderr
+    assert b"Servable not found for request: Latest(other)" in refused.stderr

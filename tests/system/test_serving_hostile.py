@@ -1,7 +1,11 @@
 """Robustness of the server against hostile requests, next to normal traffic."""
 
 import collections
+import contextlib
+import http.client
+import json
 import random
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,18 +13,26 @@ import grpc
 import pytest
 from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
-from benchmarks.server_process import BATCHING, started_server
-from benchmarks.serving_load import expected_answers
-from t2t_keras.serving.client.calls import RetryPolicy
-from t2t_keras.serving.client.translation_client import TranslationClient
+from benchmarks.server_process import BATCHING
+from benchmarks.serving_load.clients import PROTOCOLS
+from benchmarks.serving_load.loops import closed_loop, expected_answers
+from benchmarks.serving_load.measuring import addresses, started_everything
+from tests.system.hostile_http import MAX_BODY_BYTES, REST, hostile_http
 from tests.system.hostile_requests import hostile_requests
 
 LONG_DELAY = BATCHING.replace("2000", "5000")
+# After that a server that waits for the rest of a request is told that there is none.
+PATIENCE_SECONDS = 1
 
 
 @pytest.mark.slow
 def test_hundreds_of_hostile_requests_do_no_harm(reverse_run):
     check_hostile_requests(reverse_run, LONG_DELAY, 200)
+
+
+@pytest.mark.slow
+def test_hundreds_of_hostile_http_requests_do_no_harm(reverse_run):
+    check_hostile_http(reverse_run, 400)
 
 
 @pytest.mark.release
@@ -31,36 +43,63 @@ def test_ten_thousand_hostile_requests_do_no_harm(reverse_run, batching, count):
     check_hostile_requests(reverse_run, batching, count)
 
 
+@pytest.mark.release
+@pytest.mark.timeout(1800)
+def test_ten_thousand_hostile_http_requests_do_no_harm(reverse_run):
+    check_hostile_http(reverse_run, 10_000)
+
+
+@contextlib.contextmanager
+def normal_clients(server, texts):
+    """Runs two clients of each protocol, all of whose answers must be right."""
+    over = threading.Event()
+    expected = {
+        protocol: expected_answers(PROTOCOLS[protocol], address, texts)
+        for protocol, address in addresses(server).items()
+    }
+    with ThreadPoolExecutor(len(PROTOCOLS)) as executor:
+        running = [
+            executor.submit(
+                closed_loop,
+                PROTOCOLS[protocol],
+                address,
+                expected[protocol],
+                clients=2,
+                until=over.is_set,
+            )
+            for protocol, address in addresses(server).items()
+        ]
+        try:
+            yield
+        finally:
+            over.set()
+    for each in running:
+        outcome = each.result()
+        assert set(outcome.statuses) == {"OK"}
+        assert outcome.wrong == []
+    for protocol, address in addresses(server).items():
+        answers = expected_answers(PROTOCOLS[protocol], address, texts)
+        assert answers == expected[protocol]
+
+
+def new_seed():
+    """Returns a seed, which pytest shows if the test fails."""
+    seed = random.SystemRandom().randrange(2**31)
+    print(f"hostile requests: seed {seed}")
+    return seed
+
+
+def held_out(reverse_run):
+    return [source.encode() for source, _ in reverse_run.held_out[:50]]
+
+
 def check_hostile_requests(reverse_run, batching, count):
     """Sends hostile and normal requests at the same time, in the same batches."""
     base = reverse_run.model_dir.export
-    with started_server(base, batching=batching) as server:
-        texts = [source.encode() for source, _ in reverse_run.held_out[:50]]
-        _send_all(server.address, texts, count)
-
-
-def _send_all(address, texts, count):
-    seed = random.SystemRandom().randrange(2**31)
-    print(f"hostile requests: seed {seed}")
-    expected = expected_answers(address, texts)
-    over, wrong_answers, num_answers = threading.Event(), [], collections.Counter()
-
-    def send_normal_requests(name):
-        with TranslationClient(address, retry=RetryPolicy(0)) as client:
-            while not over.is_set():
-                for text in texts:
-                    (answer,) = client.translate([text])
-                    if answer.text != expected[text].text:
-                        wrong_answers.append((text, answer))
-                    elif abs(answer.score - expected[text].score) > 1e-5:
-                        wrong_answers.append((text, answer))
-                    num_answers[name] += 1
-
     options = [("grpc.max_send_message_length", -1)]
     with (
-        ThreadPoolExecutor(16) as hostile_clients,
-        ThreadPoolExecutor(2) as normal_clients,
-        grpc.insecure_channel(address, options) as channel,
+        started_everything(base, batching=batching) as server,
+        grpc.insecure_channel(server.address, options) as channel,
     ):
         stub = PredictionServiceStub(channel)
 
@@ -78,25 +117,81 @@ def _send_all(address, texts, count):
                 )
             return code.name, "" if right else f"{code}, {facts}: {str(hostile)[:500]}"
 
-        normal = [
-            normal_clients.submit(send_normal_requests, name) for name in range(2)
-        ]
-        try:
-            ended = list(hostile_clients.map(send, hostile_requests(count, seed)))
-        finally:
-            over.set()
-        for each in normal:
-            each.result()
+        with (
+            normal_clients(server, held_out(reverse_run)),
+            ThreadPoolExecutor(16) as hostile_clients,
+        ):
+            ended = list(hostile_clients.map(send, hostile_requests(count, new_seed())))
     codes = collections.Counter(code for code, _ in ended)
     assert [wrong for _, wrong in ended if wrong] == []
     assert len(ended) == count
-    assert wrong_answers == []
-    assert min(num_answers.values()) >= len(texts)
     # The generator made enough requests of each kind.
     assert codes["OK"] > count / 2 and codes["INVALID_ARGUMENT"] > count / 20
     assert codes["NOT_FOUND"] > count / 200
-    assert expected_answers(address, texts) == expected
 
 
 def first_size(tensor):
     return tensor.tensor_shape.dim[0].size
+
+
+def check_hostile_http(reverse_run, count):
+    """Sends hostile HTTP requests to both APIs, beside normal clients."""
+    flags = (f"--max_body_bytes={MAX_BODY_BYTES}",)
+    base = reverse_run.model_dir.export
+    with started_everything(base, *flags, batching=LONG_DELAY) as server:
+        ports = addresses(server)
+
+        def send(hostile):
+            """Returns the status, None without one, and a description of a fault."""
+            status, content = exchange(ports[hostile.api], hostile)
+            fault = ""
+            if status is None:
+                fault = "no answer" if hostile.answered else ""
+            elif status not in hostile.statuses:
+                fault = "another status"
+            elif hostile.rows is not None and rows_of(hostile.api, content) != (
+                hostile.rows
+            ):
+                fault = "another number of rows"
+            what = f"{fault}: {status} {content[:300]!r} to {hostile.api} "
+            return status, fault and what + f"{hostile.data[:700]!r}"
+
+        with (
+            normal_clients(server, held_out(reverse_run)),
+            ThreadPoolExecutor(16) as hostile_clients,
+        ):
+            ended = list(hostile_clients.map(send, hostile_http(count, new_seed())))
+    assert [fault for _, fault in ended if fault] == []
+    statuses = collections.Counter(status for status, _ in ended)
+    assert sum(statuses.values()) == count
+    # The generator made enough requests of each kind.
+    assert statuses[200] > count / 10 and statuses[400] > count / 4
+    assert min(statuses[code] for code in (405, 413, 415)) > 0
+
+
+def exchange(address, hostile):
+    """Sends bytes; returns the status of the answer, or None, and its body."""
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
+        # The server may refuse, and end the connection, before it has read all.
+        with contextlib.suppress(OSError):
+            connection.sendall(hostile.data)
+        if not hostile.answered:
+            connection.settimeout(PATIENCE_SECONDS)
+        with contextlib.suppress(TimeoutError, ConnectionResetError):
+            connection.recv(1, socket.MSG_PEEK)
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(120)
+        response = http.client.HTTPResponse(connection)
+        try:
+            response.begin()
+            return response.status, response.read()
+        except (http.client.HTTPException, OSError):
+            return None, b""
+
+
+def rows_of(api, content):
+    """Returns the number of translations in an answer."""
+    answer = json.loads(content)
+    return len(answer["predictions" if api == REST else "translatedText"])

@@ -1,7 +1,8 @@
-"""Load test of the server, short enough for CI; `benchmarks.serving_load` runs longer.
+"""Load tests of the server over gRPC, REST and the translation API.
 
-Nothing is timed. Every request must end, with a correct answer or with a status that
-explains the refusal.
+Nothing is timed; `benchmarks.serving_load` does that. Every request must end, with a
+correct answer or with a status that explains the refusal. The slow tier has seconds of
+each load, the release tier a minute.
 """
 
 import re
@@ -13,25 +14,40 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from benchmarks.server_process import BATCHING, started_server
-from benchmarks.serving_load import (
+from benchmarks.serving_load.clients import PROTOCOLS, connect_grpc
+from benchmarks.serving_load.loops import (
+    after,
     closed_loop,
     expected_answers,
-    memory_samples,
     open_loop,
 )
-
-# Each test needs a trained model and a process.
-pytestmark = pytest.mark.release
+from benchmarks.serving_load.measuring import (
+    Usage,
+    addresses,
+    p95_beside_slow_clients,
+    started_everything,
+)
 
 CLIENTS = 64
-SECONDS = 8
 # Statuses of an overloaded server.
-OVERLOADED = frozenset({"RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED"})
+OVERLOADED = frozenset(
+    {"RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED", "HTTP 429", "HTTP 503"}
+)
+
+short = pytest.mark.slow
+full = pytest.mark.release
+protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
 @pytest.fixture(scope="module")
 def texts(reverse_run):
     return [source.encode() for source, _ in reverse_run.held_out[:100]]
+
+
+@pytest.fixture(scope="module")
+def server(reverse_run):
+    with started_everything(reverse_run.model_dir.export) as started:
+        yield started
 
 
 @pytest.fixture
@@ -41,43 +57,87 @@ def base(reverse_run, tmp_path):
     return tmp_path / "base"
 
 
-def test_many_clients_get_right_answers_and_memory_stays(base, texts):
-    with started_server(base, batching=BATCHING) as server:
-        expected = expected_answers(server.address, texts)
-        # Warm-up: all threads and batch sizes are used once and allocate their memory.
-        closed_loop(server.address, expected, clients=CLIENTS, seconds=2)
-        with memory_samples(server) as samples:
-            outcome = closed_loop(
-                server.address, expected, clients=CLIENTS, seconds=SECONDS
-            )
+def right_answers(protocol, server, texts):
+    """Returns what a protocol answers without load: the translations of gRPC."""
+    expected = expected_answers(PROTOCOLS[protocol], addresses(server)[protocol], texts)
+    by_grpc = expected_answers(connect_grpc, server.address, texts)
+    assert [expected[each].text for each in texts] == [
+        by_grpc[each].text for each in texts
+    ]
+    return expected
+
+
+@protocols
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(3, marks=short), pytest.param(60, marks=full)]
+)
+def test_many_clients_get_right_answers_and_memory_stays(
+    protocol, seconds, server, texts
+):
+    expected = right_answers(protocol, server, texts)
+    connect, address = PROTOCOLS[protocol], addresses(server)[protocol]
+
+    def load(seconds):
+        return closed_loop(
+            connect, address, expected, clients=CLIENTS, until=after(seconds)
+        )
+
+    # All threads and batch sizes are used once and allocate their memory.
+    load(seconds / 3)
+    with Usage(server) as usage:
+        outcome = load(seconds)
     assert set(outcome.statuses) == {"OK"}
     assert outcome.statuses["OK"] > CLIENTS
     assert outcome.wrong == []
-    quarter = len(samples) // 4 or 1
-    growth = max(samples[-quarter:]) - max(samples[:quarter])
     # A copy of the weights or a leak of 20 kB per request would exceed this.
-    assert growth < 20, samples
+    assert usage.growth() < 0.02, usage.memory_mb
 
 
+@short
+@protocols
+def test_more_clients_than_threads_are_refused_or_answered(protocol, server, texts):
+    expected = right_answers(protocol, server, texts)
+    connect, address = PROTOCOLS[protocol], addresses(server)[protocol]
+    outcome = closed_loop(connect, address, expected, clients=300, until=after(3))
+    assert outcome.statuses["OK"] > 0
+    assert set(outcome.statuses) - {"OK"} <= OVERLOADED
+    assert outcome.wrong == []
+    assert expected_answers(connect, address, texts) == expected
+
+
+@protocols
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(2, marks=short), pytest.param(20, marks=full)]
+)
+def test_slow_clients_harm_nobody(protocol, seconds, server, texts):
+    """Some send, some read ten bytes a second. The benchmark has the latencies."""
+    expected = right_answers(protocol, server, texts)
+    address = addresses(server)[protocol]
+    for outcomes in p95_beside_slow_clients(protocol, address, expected, seconds):
+        for outcome in outcomes:
+            assert set(outcome.statuses) == {"OK"}
+            assert outcome.wrong == []
+
+
+@full
 def test_too_many_requests_are_refused_and_none_hangs(base, texts):
     """At most four rows can wait, far fewer than arrive while two are translated."""
     batching = BATCHING.replace("value: 100", "value: 1").replace("32", "2")
     batching = batching.replace("[1, 2, 4, 8, 16, 2]", "[1, 2]")
     flags = ("--grpc_max_threads=8", "--noenable_model_warmup")
     with started_server(base, *flags, batching=batching) as server:
-        expected = expected_answers(server.address, texts)
-        outcome = open_loop(
-            server.address, expected, rate=800, seconds=SECONDS / 2, timeout=0.5
-        )
+        expected = expected_answers(connect_grpc, server.address, texts)
+        outcome = open_loop(server.address, expected, rate=800, seconds=4, timeout=0.5)
         statuses = set(outcome.statuses) - {"OK"}
         assert statuses and statuses <= OVERLOADED
         assert outcome.lost == 0
         assert outcome.wrong == []
         # Some requests succeeded, and after the load all do.
         assert outcome.statuses["OK"] > 0
-        assert expected_answers(server.address, texts) == expected
+        assert expected_answers(connect_grpc, server.address, texts) == expected
 
 
+@full
 def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
     outcomes, swapped = [], threading.Event()
 
@@ -87,7 +147,7 @@ def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
     with started_server(
         base, "--file_system_poll_wait_seconds=0.1", batching=BATCHING
     ) as server:
-        expected = expected_answers(server.address, texts)
+        expected = expected_answers(connect_grpc, server.address, texts)
 
         def load():
             while not swapped.is_set() or ended() <= 100:
@@ -106,7 +166,7 @@ def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
             finally:
                 swapped.set()
             loading.result()
-        assert expected_answers(server.address, texts) == expected
+        assert expected_answers(connect_grpc, server.address, texts) == expected
     assert {status for each in outcomes for status in each.statuses} == {"OK"}
     assert [wrong for each in outcomes for wrong in each.wrong] == []
     assert sum(each.lost for each in outcomes) == 0

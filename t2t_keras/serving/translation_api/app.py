@@ -71,7 +71,7 @@ def translation_app(backend: Backend, settings: TranslationApiSettings) -> Starl
         finally:
             endpoints.close()
 
-    return Starlette(
+    app = Starlette(
         routes=endpoints.routes(),
         middleware=[
             Middleware(
@@ -91,6 +91,9 @@ def translation_app(backend: Backend, settings: TranslationApiSettings) -> Starl
         exception_handlers={HTTPException: _http_error},
         lifespan=lifespan,
     )
+    # A redirection would name the host that the client has named.
+    app.router.redirect_slashes = False
+    return app
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

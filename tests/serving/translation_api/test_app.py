@@ -383,6 +383,7 @@ def test_any_web_page_may_call_it(client_of):
         (client.post("/translate", json={}, headers=origin), 400),
         (client.post("/translate", json={"q": "x" * 1000}, headers=origin), 413),
         (client.get("/none", headers=origin), 404),
+        (client.post("/translate/", headers=origin), 404),
     ):
         assert response.status_code == status
         assert response.headers["access-control-allow-origin"] == "*"

@@ -1,0 +1,1 @@
+"""Load test of a server over gRPC, REST and the translation API."""

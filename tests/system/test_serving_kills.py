@@ -1,0 +1,132 @@
+"""kill -9 of the server and of a gateway before it, in turn, under load."""
+
+import contextlib
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from benchmarks.server_process import free_port
+from benchmarks.serving_load.clients import PROTOCOLS
+from benchmarks.serving_load.loops import closed_loop, expected_answers
+from tests.system.programs import Programs
+
+# It needs a trained model and processes.
+pytestmark = pytest.mark.slow
+
+# Of requests to a process that has been killed, or to a gateway whose server has.
+GONE = frozenset({"UNAVAILABLE", "BROKEN", "HTTP 503"})
+
+
+@dataclass
+class Processes:
+    """Starts a server and a gateway, again and again at the same addresses."""
+
+    programs: Programs
+    server_flags: tuple[str, ...]
+    gateway_flags: tuple[str, ...]
+
+    def start_server(self):
+        return self._start(self.server_flags, "serving translate")
+
+    def start_gateway(self):
+        return self._start(self.gateway_flags, "translation API of")
+
+    def _start(self, flags, line):
+        program = self.programs.start("serve", *flags, env=os.environ)
+        deadline = time.monotonic() + 240
+        while line not in program.read_output()[0]:
+            assert program.poll() is None, program.read_output()
+            assert time.monotonic() < deadline, program.read_output()
+            time.sleep(0.05)
+        return program
+
+
+@pytest.fixture
+def ports():
+    return {protocol: free_port() for protocol in PROTOCOLS}
+
+
+@pytest.fixture
+def processes(reverse_run, programs, ports, tmp_path):
+    server = (
+        f"--model_base_path={reverse_run.model_dir.export}",
+        "--model_name=translate",
+        f"--port={ports['gRPC']}",
+        f"--rest_api_port={ports['REST']}",
+        # Its file is left by a server that is killed.
+        f"--grpc_socket_path={tmp_path}/socket",
+        "--enable_batching",
+    )
+    gateway = (
+        f"--server=localhost:{ports['gRPC']}",
+        f"--translation_api_port={ports['translation API']}",
+        "--language_pairs=translate:en:de",
+    )
+    return Processes(programs, server, gateway)
+
+
+def kill(program):
+    program.kill()
+    program.wait()
+
+
+def test_the_others_go_on_and_a_new_process_takes_over(processes, ports, reverse_run):
+    texts = [source.encode() for source, _ in reverse_run.held_out[:20]]
+    addresses = {protocol: f"localhost:{port}" for protocol, port in ports.items()}
+    server, gateway = processes.start_server(), processes.start_gateway()
+    expected = {
+        protocol: expected_answers(PROTOCOLS[protocol], address, texts)
+        for protocol, address in addresses.items()
+    }
+
+    @contextlib.contextmanager
+    def load():
+        """Yields a dict that has the outcome of each protocol at the end."""
+        over, outcomes = threading.Event(), {}
+
+        def run(protocol):
+            outcomes[protocol] = closed_loop(
+                PROTOCOLS[protocol],
+                addresses[protocol],
+                expected[protocol],
+                clients=4,
+                until=over.is_set,
+            )
+
+        with ThreadPoolExecutor(len(addresses)) as executor:
+            running = [executor.submit(run, protocol) for protocol in addresses]
+            try:
+                time.sleep(2)
+                yield outcomes
+                # Longer than clients wait before they try to connect again.
+                time.sleep(4)
+            finally:
+                over.set()
+        for each in running:
+            each.result()
+        for outcome in outcomes.values():
+            assert outcome.wrong == []
+
+    with load() as outcomes:
+        kill(gateway)
+        gateway = processes.start_gateway()
+    assert set(outcomes["gRPC"].statuses) == set(outcomes["REST"].statuses) == {"OK"}
+    assert set(outcomes["translation API"].statuses) == {"OK", "BROKEN"}
+
+    with load() as outcomes:
+        kill(server)
+        time.sleep(1)
+        server = processes.start_server()
+    for outcome in outcomes.values():
+        assert "OK" in outcome.statuses, outcomes
+        assert set(outcome.statuses) - {"OK"} <= GONE
+    assert "HTTP 503" in outcomes["translation API"].statuses
+    # The gateway is the same process, and answers again.
+    assert gateway.poll() is None
+    for protocol, address in addresses.items():
+        answers = expected_answers(PROTOCOLS[protocol], address, texts)
+        assert answers == expected[protocol]
