@@ -26,6 +26,10 @@ class WorkersClosedError(Exception):
     """Refusal of a call, since the server is shutting down."""
 
 
+class Cancelled(Exception):  # noqa: N818 - not an error
+    """End of work whose client has left."""
+
+
 class CancelToken:
     """Says whether a request is canceled, and calls functions when it is.
 

@@ -16,6 +16,8 @@ from t2t_keras.errors import UserError
 
 # Longest time in which the head of a request must arrive.
 _HEAD_SECONDS = 20.0
+# Longest time in which a client must take an answer that is too large for the buffers.
+_ANSWER_SECONDS = 120.0
 _KEEP_ALIVE_SECONDS = 75
 
 
@@ -77,9 +79,10 @@ class HttpServer:
 
 
 class _Protocol(H11Protocol):
-    """Uvicorn's protocol with a limit on the time of a request's head."""
+    """Uvicorn's protocol with limits on the time of a request's head and of answers."""
 
     _timer: asyncio.TimerHandle | None = None
+    _answer_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -92,6 +95,15 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._stop_timer()
+        self._stop_answer_timer()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._answer_timer = self.loop.call_later(_ANSWER_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_answer_timer()
 
     def _set_timer(self) -> None:
         """Runs a timer while a head is incomplete, from its first byte."""
@@ -104,6 +116,11 @@ class _Protocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _stop_answer_timer(self) -> None:
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+            self._answer_timer = None
 
 
 def check_address(host: str, port: int) -> None:

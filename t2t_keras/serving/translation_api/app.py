@@ -15,22 +15,20 @@ from starlette.routing import Route
 
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.http.requests import (
+    BodyLimits,
     HttpError,
     error_response,
     until_disconnect,
 )
 from t2t_keras.serving.translation_api.access import Access
-from t2t_keras.serving.translation_api.api_error import (
-    Cancelled,
+from t2t_keras.serving.translation_api.backend import (
+    BUSY_SECONDS,
+    Backend,
     backend_error,
-    busy,
-    invalid,
 )
-from t2t_keras.serving.translation_api.backend import Backend
-from t2t_keras.serving.translation_api.body_limits import BodyLimits
 from t2t_keras.serving.translation_api.interface_description import describe_interface
 from t2t_keras.serving.translation_api.page import page_response
-from t2t_keras.serving.translation_api.request_fields import read_fields
+from t2t_keras.serving.translation_api.request_fields import invalid, read_fields
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
 from t2t_keras.serving.translation_api.translate_request import (
     check_size,
@@ -42,7 +40,12 @@ from t2t_keras.serving.translation_api.translation_service import (
     TranslationService,
     frontend_settings,
 )
-from t2t_keras.serving.workers import CancelToken, Workers, WorkersBusyError
+from t2t_keras.serving.workers import (
+    Cancelled,
+    CancelToken,
+    Workers,
+    WorkersBusyError,
+)
 
 _LOG = logging.getLogger(__name__)
 # A client that has left reads no answer. nginx logs this status.
@@ -120,7 +123,8 @@ def _with_errors(endpoint: Endpoint) -> Endpoint:
         except (Cancelled, ClientDisconnect):
             refused = HttpError(_CLIENT_LEFT, "The client has left.")
         except WorkersBusyError:
-            refused = busy()
+            text = "The server has too many requests at the moment. Try again."
+            refused = HttpError(503, text, BUSY_SECONDS)
         except ServerError as error:
             _LOG.warning("%s: %s", request.url.path, error)
             refused = backend_error(error)

@@ -3,14 +3,21 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+import grpc
+
 from t2t_keras.serving.client.calls import ModelSpec, RetryPolicy
 from t2t_keras.serving.client.connection import read_credentials
+from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import (
     CrossAttention,
     TranslatedText,
     TranslationClient,
 )
+from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
+
+# Seconds after which a client may try again when the server had no time for it.
+BUSY_SECONDS = 1
 
 
 class Backend(Protocol):
@@ -85,3 +92,24 @@ class GrpcBackend:
     ) -> list[CrossAttention]:
         """Returns the attention of each target to its source."""
         return self._clients[model].attention(sources, targets)
+
+
+def backend_error(error: ServerError) -> HttpError:
+    """Returns what a client is told about an error of the server of the models.
+
+    The texts do not repeat the server's: those name machines, ports and flags.
+    """
+    codes = grpc.StatusCode
+    if error.code is codes.DEADLINE_EXCEEDED:
+        text = "The translation took too long. Send a shorter text, or try again."
+        return HttpError(504, text)
+    if error.code is codes.RESOURCE_EXHAUSTED:
+        text = "Slowdown: the server of the models has too many requests. Try again."
+        return HttpError(429, text, BUSY_SECONDS)
+    if error.code in (codes.UNAVAILABLE, codes.CANCELLED):
+        text = "The server of the models is not reachable or overloaded. Try again."
+        return HttpError(503, text, BUSY_SECONDS)
+    if error.code in (codes.NOT_FOUND, codes.FAILED_PRECONDITION):
+        text = "The model of these languages is not loaded, or is of another kind."
+        return HttpError(503, text)
+    return HttpError(500, "Cannot translate text: the server of the models failed.")

@@ -89,3 +89,13 @@ async def _parse_multipart(request: Request) -> list[tuple[str, str]]:
     ]
     await form.close()
     return items
+
+
+def missing(name: str) -> HttpError:
+    """Returns the error of a request without a parameter."""
+    return HttpError(400, f"Invalid request: missing {name} parameter")
+
+
+def invalid(name: str, expected: str) -> HttpError:
+    """Returns the error of a parameter of another kind."""
+    return HttpError(400, f"Invalid request: {name} parameter is not {expected}")

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
-from t2t_keras.serving.translation_api.api_error import Cancelled
 from t2t_keras.serving.translation_api.backend import Backend
-from t2t_keras.serving.workers import CancelToken
+from t2t_keras.serving.workers import Cancelled, CancelToken
 
 # An answer has [R, H, T, S] weights for each pair, 0.8 MB with 6 layers of 8 heads.
 _ATTENTION_BATCH = 4

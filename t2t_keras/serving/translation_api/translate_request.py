@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from t2t_keras.serving.http.requests import HttpError
-from t2t_keras.serving.translation_api.api_error import invalid, missing
 from t2t_keras.serving.translation_api.language_codes import AUTO
 from t2t_keras.serving.translation_api.language_pairs import Languages
+from t2t_keras.serving.translation_api.request_fields import invalid, missing
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
 
 TEXT, HTML = "text", "html"

@@ -5,13 +5,14 @@ import contextlib
 import http.client
 import random
 import socket
+import threading
 import time
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from t2t_keras.errors import UserError
@@ -21,6 +22,16 @@ from t2t_keras.serving.http.server import HttpServer, check_address, join_addres
 
 
 @contextlib.contextmanager
+def running(app: Starlette):
+    """Serves an application; yields its port."""
+    with start_blocking_portal() as portal:
+        server = HttpServer(app, "127.0.0.1", 0)
+        try:
+            yield portal.call(server.start)
+        finally:
+            portal.call(server.stop)
+
+
 def serving(reader: BodyReader):
     """Serves an application that answers with the size of a body; yields its port."""
 
@@ -30,13 +41,7 @@ def serving(reader: BodyReader):
         except HttpError as error:
             return JSONResponse(error.message, error.status, {"Connection": "close"})
 
-    app = Starlette(routes=[Route("/", size, methods=["POST"])])
-    with start_blocking_portal() as portal:
-        server = HttpServer(app, "127.0.0.1", 0)
-        try:
-            yield portal.call(server.start)
-        finally:
-            portal.call(server.stop)
+    return running(Starlette(routes=[Route("/", size, methods=["POST"])]))
 
 
 def send(port: int, *parts: bytes, pause: float = 0.0) -> bytes:
@@ -81,6 +86,28 @@ def test_a_connection_that_waits_for_its_next_request_has_more_time(monkeypatch)
         kept.sendall(b"POST / HT")
         assert kept.recv(10_000) == b""
         connection.close()
+
+
+def test_a_client_that_does_not_take_its_answer_is_left(monkeypatch):
+    monkeypatch.setattr(http_server, "_ANSWER_SECONDS", 0.5)
+    ended = threading.Event()
+
+    async def large(_: Request) -> StreamingResponse:
+        async def parts():
+            try:
+                for _ in range(200):
+                    yield bytes(2**18)
+            finally:
+                ended.set()
+
+        return StreamingResponse(parts())
+
+    app = Starlette(routes=[Route("/", large, methods=["POST"])])
+    with running(app) as port, socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(head(0))
+        assert ended.wait(60)
+        # One that takes it slowly, but takes it, gets all.
+        assert len(send(port, head(0), pause=0.2)) > 200 * 2**18
 
 
 def test_bodies_share_the_memory():

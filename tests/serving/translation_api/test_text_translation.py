@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from t2t_keras.serving.translation_api.api_error import Cancelled
 from t2t_keras.serving.translation_api.sentence_translation import (
     SentenceTranslator,
     join_alternatives,
@@ -14,7 +13,7 @@ from t2t_keras.serving.translation_api.text_translation import (
     split_text,
     translate_texts,
 )
-from t2t_keras.serving.workers import CancelToken
+from t2t_keras.serving.workers import Cancelled, CancelToken
 from tests.serving.translation_api.fake_backend import FakeBackend
 
 

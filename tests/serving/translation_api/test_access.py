@@ -2,7 +2,7 @@
 
 import random
 
-from t2t_keras.serving.translation_api.rate_limit import RateLimiter
+from t2t_keras.serving.translation_api.access import RateLimiter
 
 
 class Clock:
