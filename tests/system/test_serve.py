@@ -3,6 +3,7 @@
 import ctypes
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -38,13 +39,19 @@ def base(saved, tmp_path):
 
 
 class Server:
-    """Process of the serve program, with its output in files."""
+    """Process of the serve program, with its output in files.
+
+    It may open a few files only, unless it asks for more.
+    """
 
     def __init__(self, folder, *arguments):
         self.out, self.err = folder / "out", folder / "err"
         with self.out.open("wb") as out, self.err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "t2t_keras.serve", "--port=0", *arguments],
+                [
+                    *("bash", "-c", 'ulimit -Sn 256; exec "$@"', "bash"),
+                    *(sys.executable, "-m", "t2t_keras.serve", "--port=0", *arguments),
+                ],
                 stdout=out,
                 stderr=err,
             )
@@ -118,6 +125,8 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
         "--max_rows=1",
     ) as server:
         client = server.client()
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+        assert limits[0] == limits[1] > 256
         # The batching file allows more rows per request than --max_rows.
         assert client.predict("sums", ids=[[1], [2], [3]])["sum"] == [1, 2, 3]
         assert client.predict("sums", ids=[[1, 2]]) == {"sum": [3], "rows": [4]}
