@@ -133,6 +133,8 @@ def _print(what: str, outcome: Outcome, seconds: float, usage: Usage) -> None:
         f"{len(outcome.wrong)} wrong, {outcome.lost} without an end |",
         flush=True,
     )
+    for text, answer, right in outcome.wrong[:3]:
+        print(f"wrong: {text!r}: {answer}, not {right}", file=sys.stderr)
 
 
 if __name__ == "__main__":

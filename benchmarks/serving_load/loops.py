@@ -30,13 +30,15 @@ class Outcome:
     Attributes:
         statuses: Number of requests by the name of their status.
         seconds: Latency of each answer.
-        wrong: Texts with an unexpected answer, and that answer.
+        wrong: Texts with an unexpected answer, that answer, and the expected one.
         lost: Number of requests that had not ended long after their deadline.
     """
 
     statuses: collections.Counter[str] = field(default_factory=collections.Counter)
     seconds: list[float] = field(default_factory=list)
-    wrong: list[tuple[bytes, TranslatedText]] = field(default_factory=list)
+    wrong: list[tuple[bytes, TranslatedText, TranslatedText]] = field(
+        default_factory=list
+    )
     lost: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -51,7 +53,7 @@ class Outcome:
         """Records an answer whose text differs, or whose score differs by over 1e-5."""
         right = expected[text]
         if answer.text != right.text or not abs(answer.score - right.score) <= 1e-5:
-            self.wrong.append((text, answer))
+            self.wrong.append((text, answer, right))
 
     def percentile(self, percent: float) -> float:
         """Returns a percentile of the latency in seconds."""
