@@ -231,7 +231,7 @@ flags.DEFINE_integer(
     ServerSettings.tensorflow_inter_op_parallelism,
     "Number of requests that a model runs at a time, with a thread each; 0 for "
     "--tensorflow_session_parallelism or, if that is also 0, one for each core and at "
-    "least 16.",
+    "least 4.",
     lower_bound=0,
 )
 define_translation_api_flags()

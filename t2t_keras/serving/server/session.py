@@ -36,9 +36,9 @@ except ImportError:
 
 GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 
-# A loop holds its thread until it ends. Long translations of as many requests share the
-# cores; with one thread per core, they would keep out short ones, and loads.
-_FEWEST_STEPS = 16
+# A loop holds its thread until it ends: with one thread per core, a few long translations
+# would keep out short ones. With 16 on two cores, each takes 1.4 times as long.
+_FEWEST_STEPS = 4
 # Threads that steps leave free, for the messages that stop them.
 _SPARE_THREADS = 2
 
@@ -72,7 +72,7 @@ def session_config(
 
     Args:
         intra_op: Threads within an op; 0 for one for each core.
-        inter_op: Steps that a model runs at a time; 0 for one for each core, and 16 at
+        inter_op: Steps that a model runs at a time; 0 for one for each core, and 4 at
             least.
         file: File with a text `ConfigProto` to start from; "" for none.
         gpu_memory_fraction: Share of a GPU's memory that is taken at the start; 0 to

@@ -55,12 +55,12 @@ class TranslationApiSettings:
     retries: int = 2
     batch_size: int = 32
     concurrency: int = 2
-    threads: int = 16
+    threads: int = 64
     max_waiting: int = 128
     char_limit: int = -1
     batch_limit: int = -1
     alternatives_limit: int = -1
-    max_body_bytes: int = 2**20
+    max_body_bytes: int = 16 * 2**20
     body_timeout_seconds: float = 30.0
     requests_per_minute: int = -1
     api_keys_file: str = ""

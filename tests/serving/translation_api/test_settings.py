@@ -1,8 +1,13 @@
-"""Settings of the API: invalid values are refused."""
+"""Settings of the API: invalid values are refused; its page names existing flags."""
+
+import re
+from pathlib import Path
 
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.serving.server.settings import ServerSettings
+from t2t_keras.serving.translation_api.flags import API_FLAGS
 from tests.serving.translation_api.fake_backend import EN_DE, settings
 
 
@@ -51,3 +56,13 @@ def test_the_smallest_valid_settings():
         requests_per_minute=1,
         alignment_heads="1:2,3",
     )
+
+
+def test_the_page_names_existing_flags():
+    page = Path(__file__).parents[3] / "docs/translation_api.md"
+    named = set(re.findall(r"`--([a-z_]+)", page.read_text()))
+    own = {"server", "translation_api_port", "language_pairs"}
+    exports = {"n_best", "max_attention_length"}
+    known = own.union(API_FLAGS, vars(ServerSettings), exports)
+    assert len(named) > 12
+    assert named - known <= {f"no{name}" for name in API_FLAGS}
