@@ -18,8 +18,6 @@ from benchmarks.serving_load.slow_clients import slow_clients
 
 NORMAL_CLIENTS = 16
 SLOW_CLIENTS = 16
-# Alone and beside slow clients, alternately, so that both see the same machine.
-_ROUNDS = 3
 
 
 def started_everything(base: Path, *flags: str, batching: str = BATCHING) -> Any:
@@ -81,9 +79,11 @@ class Usage:
 
 
 def p95_beside_slow_clients(
-    protocol: str, address: str, expected: Expected, seconds: float
+    protocol: str, address: str, expected: Expected, seconds: float, rounds: int = 3
 ) -> tuple[list[Outcome], list[Outcome]]:
-    """Runs normal clients alone and beside slow ones, in alternate rounds.
+    """Runs normal clients alone and beside slow ones.
+
+    They alternate, so that both see the same machine.
 
     Returns:
         Outcomes of the normal clients alone, and beside slow ones.
@@ -99,7 +99,7 @@ def p95_beside_slow_clients(
             until=after(seconds),
         )
 
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         alone.append(measure())
         with slow_clients(protocol, address, SLOW_CLIENTS):
             # Until the requests of those that read slowly are translated.

@@ -38,7 +38,8 @@ def served(reverse_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served") / "export"
     shutil.copytree(reverse_run.model_dir.export, folder)
     for path in folder.glob("*.*"):
-        text = path.read_text().replace("/models/translate", str(folder))
+        # Not the path of REST, /v1/models/translate.
+        text = re.sub("(?<!v1)/models/translate", str(folder), path.read_text())
         path.write_text(text)
     ports = {8500: free_port(), 8501: free_port(), 5000: free_port()}
     deployment = next(yaml.safe_load_all((folder / "kubernetes.yaml").read_text()))

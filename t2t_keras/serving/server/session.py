@@ -36,8 +36,8 @@ except ImportError:
 
 GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 
-# A loop holds its thread until it ends: with one thread per core, a few long translations
-# would keep out short ones. With 16 on two cores, each takes 1.4 times as long.
+# A loop holds its thread until it ends: with one thread per core, long translations
+# would keep out short ones. With 16 threads on two cores, each takes 1.4 times as long.
 _FEWEST_STEPS = 4
 # Threads that steps leave free, for the messages that stop them.
 _SPARE_THREADS = 2
