@@ -250,7 +250,7 @@ def main(_: Sequence[str]) -> int:
     """Serves until a signal arrives, then exits with the status of the signal."""
     # Each connection is an open file. Often the limit is 1,024, unless it is asked for
     # more.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     api, server = read_translation_api_flags()
     if server:
