@@ -21,7 +21,12 @@ def read_text_proto(path: str | Path, message: Any) -> Any:
     """
     try:
         return text_format.Parse(Path(path).read_text(encoding="utf-8"), message)
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+    except text_format.ParseError as error:
+        # In TensorFlow Serving's words, for which scripts and its own tests look.
+        raise UserError(
+            f"{path}: Error parsing text-format {message.DESCRIPTOR.full_name}: {error}"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"{path} cannot be read as a text protocol buffer of type "
             f"{message.DESCRIPTOR.full_name}: {error}"

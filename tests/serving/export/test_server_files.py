@@ -190,5 +190,7 @@ def test_the_largest_request_equals_that_of_the_embedded_server(tmp_path):
 def test_a_batching_file_that_cannot_be_read_is_refused(tmp_path):
     path = tmp_path / "batching.config"
     path.write_text("max_batch_size: 7")
-    with pytest.raises(UserError, match=r"cannot be read as .*BatchingParameters"):
+    with pytest.raises(
+        UserError, match=r"Error parsing text-format .*BatchingParameters"
+    ):
         read_max_batch_size(path)

@@ -164,7 +164,10 @@ def test_requests_are_no_larger_than_batches_unless_they_are_split(tmp_path):
         ("max_batch_size { value: 0 }", "max_batch_size must be positive. Received: 0"),
         ("batch_timeout_micros { value: -1 }", "batch_timeout_micros must be positive"),
         ("num_batch_threads { value: -2 }", "num_batch_threads must be positive"),
-        ("max_batch_size: 8", "cannot be read as"),
+        (
+            "max_batch_size: 8",
+            "Error parsing text-format tensorflow.serving.BatchingParameters",
+        ),
         (
             "max_batch_size { value: 8 } allowed_batch_sizes: [1, 4]",
             "last entry was 4; expected 8",
