@@ -9,6 +9,7 @@ import base64
 import binascii
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ from t2t_keras.serving.server.tensors import to_array, to_proto
 
 # Longest extract of a value in a message.
 _LONGEST_VALUE = 256
+# Escapes of both halves of surrogate pairs.
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 # An output whose name ends so is encoded in base64.
 _BYTES = "_bytes"
 _INTEGERS = (
@@ -94,7 +97,16 @@ def _parse_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8-sig").lstrip(" \t\r\n")
         # What follows the first value is ignored, as in TensorFlow Serving.
-        return json.JSONDecoder().raw_decode(text)[0]
+        value = json.JSONDecoder().raw_decode(text)[0]
+        # UTF-8 has no half of a surrogate pair, in whatever string it is.
+        if _HALF_PAIR.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError as error:
+        raise invalid_argument(
+            "JSON Parse error: The surrogate pair in string is invalid. Received: "
+            + _extract(error.object[error.start :])
+        ) from error
     except UnicodeDecodeError as error:
         raise invalid_argument(
             f"JSON Parse error: Invalid encoding in string: {error.reason} at offset: "
@@ -230,7 +242,7 @@ def _scalar(value: Any, dtype: tf.DType) -> Any:
         if isinstance(value, dict):
             return _decode_base64(value)
         if isinstance(value, str):
-            return _encode(value)
+            return value.encode()
     elif dtype == tf.bool:
         if isinstance(value, bool):
             return value
@@ -253,16 +265,6 @@ def _float(value: float) -> float:
         return float(value)
     except OverflowError:  # a whole number of more than 308 digits
         return math.inf if value > 0 else -math.inf
-
-
-def _encode(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise invalid_argument(
-            "JSON Parse error: The surrogate pair in string is invalid. "
-            f"Received: {_extract(text)}"
-        ) from error
 
 
 def _is_base64(value: Any) -> bool:

@@ -101,7 +101,15 @@ def refused_bodies():
         (b"instances = [1, 2]", STRING, PARSE + "Invalid value. .* at offset: 0"),
         (b'{"instances": ["a"', STRING, PARSE + "Invalid value. .* at offset: 18"),
         (b'{"instances": ["\xff"]}', STRING, PARSE + "Invalid encoding in string"),
-        (b'{"instances": ["\\ud800"]}', STRING, PARSE + "The surrogate pair"),
+        *(
+            (body, STRING, PARSE + "The surrogate pair")
+            for body in (
+                b'{"instances": ["\\ud800"]}',
+                b'{"instances": ["\\uDC00\\uD83d"]}',
+                b'{"instances": [{"\\ud800": "a"}]}',
+                b'{"instances": ["a"], "signature_name": "\\udfff"}',
+            )
+        ),
         (b'{"instances": [' + b"9" * 5000 + b"]}", STRING, PARSE + "Invalid value"),
         (b"[1]", STRING, r"JSON Value: \[1\] Is not object"),
         ({}, STRING, "Missing 'inputs' or 'instances' key"),
