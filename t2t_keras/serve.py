@@ -15,7 +15,6 @@ API, LibreTranslate's interface, is for either server.
 import contextlib
 import dataclasses
 import os
-import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -248,10 +247,6 @@ define_other_flags()
 
 def main(_: Sequence[str]) -> int:
     """Serves until a signal arrives, then exits with the status of the signal."""
-    # Each connection is an open file. Often the limit is 1,024, unless it is asked for
-    # more.
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     api, server = read_translation_api_flags()
     if server:
         from t2t_keras.serving.translation_api.runner import serve_translation_api

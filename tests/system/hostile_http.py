@@ -4,12 +4,15 @@ import gzip
 import json
 import random
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tests.system.hostile_requests import hostile_text
 
 REST, TRANSLATION_API = "REST", "translation API"
-_PATHS = {REST: "/v1/models/translate:predict", TRANSLATION_API: "/translate"}
+_PATHS = MappingProxyType(
+    {REST: "/v1/models/translate:predict", TRANSLATION_API: "/translate"}
+)
 # A body of more is refused.
 MAX_BODY_BYTES = 2**20
 

@@ -19,7 +19,11 @@ from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import SignalWaiter
-from t2t_keras.serving.http.server import HttpServer, check_address
+from t2t_keras.serving.http.server import (
+    HttpServer,
+    allow_many_connections,
+    check_address,
+)
 from t2t_keras.serving.server.batching import BatchScheduler
 from t2t_keras.serving.server.configs import (
     ModelServerConfig,
@@ -182,6 +186,7 @@ def serve_until_signal(
     To be called in the main thread. Arguments and errors are those of
     `running_server`.
     """
+    allow_many_connections()
     with running_server(settings, log, translation_api) as server:
         signals = SignalWaiter()
         for line in server.others:

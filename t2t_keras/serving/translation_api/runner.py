@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.files.signals import SignalWaiter
-from t2t_keras.serving.http.server import HttpServer
+from t2t_keras.serving.http.server import HttpServer, allow_many_connections
 from t2t_keras.serving.translation_api.app import translation_app
 from t2t_keras.serving.translation_api.backend import GrpcBackend
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
@@ -46,6 +46,7 @@ def serve_translation_api(
         settings: Language pairs, addresses and limits.
         log: Called with a line when it is ready.
     """
+    allow_many_connections()
     with running_translation_api(settings) as port:
         signals = SignalWaiter()
         log(describe_translation_api(settings, port))
