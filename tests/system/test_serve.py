@@ -242,7 +242,10 @@ REFUSED = (
         ("--model_base_path={base}", "--port={port}"),
         "127.0.0.1:{port} cannot be listened at",
     ),
-    (("--model_base_path={base}", "--ssl_config_file={bad}"), "{bad} cannot be"),
+    (
+        ("--model_base_path={base}", "--ssl_config_file={bad}"),
+        "{bad}: Error parsing text-format tensorflow.serving.SSLConfig",
+    ),
     (
         ("--model_base_path={base}", "--grpc_channel_arguments=grpc.x"),
         "A channel argument is name=value. Received: grpc.x",

@@ -84,7 +84,7 @@ def test_a_bad_file_changes_nothing_and_is_logged_once(watched, base, lines, con
     else:
         replace(path, content)
     wait_until(lambda: len(lines) == 1)
-    assert lines[0].startswith(f"{path} was read again and not used: {path} ")
+    assert lines[0].startswith(f"{path} was read again and not used: {path}")
     assert models.describe() == "m version 1"
     replace(path, text(base, 2))
     wait_until(lambda: models.describe() == "m version 2")
