@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -55,12 +54,6 @@ class ServerProcess:
         fields = stat.rpartition(")")[2].split()
         user, system = fields[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def free_port() -> int:
-    """Returns a port that nothing listens at."""
-    with socket.create_server(("localhost", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @contextlib.contextmanager

@@ -1,20 +1,24 @@
-"""A server with all protocols; what it uses; normal clients beside slow ones."""
+"""A server with all protocols; what it uses; loads of all, and beside slow clients."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.server_process import (
-    BATCHING,
-    ServerProcess,
-    free_port,
-    started_server,
-)
+from benchmarks.server_process import BATCHING, ServerProcess, started_server
 from benchmarks.serving_load.clients import PROTOCOLS
-from benchmarks.serving_load.loops import Expected, Outcome, after, closed_loop
+from benchmarks.serving_load.loops import (
+    Expected,
+    Outcome,
+    after,
+    closed_loop,
+    expected_answers,
+)
 from benchmarks.serving_load.slow_clients import slow_clients
+from t2t_keras.runs.workers import free_ports
 
 NORMAL_CLIENTS = 16
 SLOW_CLIENTS = 16
@@ -24,7 +28,7 @@ def started_everything(base: Path, *flags: str, batching: str = BATCHING) -> Any
     """Returns `started_server` with all three protocols."""
     return started_server(
         base,
-        f"--rest_api_port={free_port()}",
+        f"--rest_api_port={free_ports(1)[0]}",
         "--translation_api_port=0",
         "--language_pairs=translate:en:de",
         *flags,
@@ -36,6 +40,51 @@ def addresses(server: ServerProcess) -> Mapping[str, str]:
     """Returns host:port of each protocol."""
     ports = server.address, server.rest_address, server.translation_api_address
     return dict(zip(PROTOCOLS, ports, strict=True))
+
+
+def answers_of_all(
+    addresses: Mapping[str, str], texts: Sequence[bytes]
+) -> dict[str, Expected]:
+    """Returns the answers of each protocol to each text, without load."""
+    return {
+        protocol: expected_answers(PROTOCOLS[protocol], address, texts)
+        for protocol, address in addresses.items()
+    }
+
+
+@contextlib.contextmanager
+def load_of_all(
+    addresses: Mapping[str, str], expected: Mapping[str, Expected], clients: int
+) -> Iterator[dict[str, Outcome]]:
+    """Runs the closed loop of each protocol until the context ends.
+
+    Args:
+        addresses: host:port of each protocol.
+        expected: Texts and right answers of each.
+        clients: Number of clients of each.
+
+    Yields:
+        A dictionary that has the outcome of each protocol after the context.
+    """
+    over = threading.Event()
+    outcomes: dict[str, Outcome] = {}
+    with ThreadPoolExecutor(len(addresses)) as executor:
+        running = {
+            protocol: executor.submit(
+                closed_loop,
+                PROTOCOLS[protocol],
+                address,
+                expected[protocol],
+                clients=clients,
+                until=over.is_set,
+            )
+            for protocol, address in addresses.items()
+        }
+        try:
+            yield outcomes
+        finally:
+            over.set()
+    outcomes.update({name: each.result() for name, each in running.items()})
 
 
 class Usage:

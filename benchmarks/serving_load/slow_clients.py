@@ -15,7 +15,6 @@ from types import MappingProxyType
 from benchmarks.serving_load.clients import make_request
 
 _PAUSE_SECONDS = 0.1
-# With the others, every row of the server's largest request is used.
 _TEXT = b"a b c d e f g h"
 
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks.server_process import BATCHING, free_port, started_server
+from benchmarks.server_process import BATCHING, started_server
+from t2t_keras.runs.workers import free_ports
 from tests.system.programs import REPOSITORY
 from tests.system.shouting import Shouting, save_model
 
@@ -85,7 +86,7 @@ def checkout(tmp_path_factory):
 def servers(tmp_path_factory):
     """Addresses in place of those of the page; batches above 32 are refused."""
     base = save_model(Shouting(), tmp_path_factory.mktemp("saved") / "base/1").parent
-    rest = f"--rest_api_port={free_port()}"
+    rest = f"--rest_api_port={free_ports(1)[0]}"
     with started_server(base, rest, batching=BATCHING) as server:
         yield {
             "localhost:8500": server.address,

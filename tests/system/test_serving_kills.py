@@ -2,16 +2,14 @@
 
 import contextlib
 import os
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
-from benchmarks.server_process import free_port
 from benchmarks.serving_load.clients import PROTOCOLS
-from benchmarks.serving_load.loops import closed_loop, expected_answers
+from benchmarks.serving_load.measuring import answers_of_all, load_of_all
+from t2t_keras.runs.workers import free_ports
 from tests.system.programs import Programs
 
 # It needs a trained model and processes.
@@ -47,7 +45,7 @@ class Processes:
 
 @pytest.fixture
 def ports():
-    return {protocol: free_port() for protocol in PROTOCOLS}
+    return dict(zip(PROTOCOLS, free_ports(3), strict=True))
 
 
 @pytest.fixture
@@ -78,36 +76,15 @@ def test_the_others_go_on_and_a_new_process_takes_over(processes, ports, reverse
     texts = [source.encode() for source, _ in reverse_run.held_out[:20]]
     addresses = {protocol: f"localhost:{port}" for protocol, port in ports.items()}
     server, gateway = processes.start_server(), processes.start_gateway()
-    expected = {
-        protocol: expected_answers(PROTOCOLS[protocol], address, texts)
-        for protocol, address in addresses.items()
-    }
+    expected = answers_of_all(addresses, texts)
 
     @contextlib.contextmanager
     def load():
-        """Yields a dict that has the outcome of each protocol at the end."""
-        over, outcomes = threading.Event(), {}
-
-        def run(protocol):
-            outcomes[protocol] = closed_loop(
-                PROTOCOLS[protocol],
-                addresses[protocol],
-                expected[protocol],
-                clients=4,
-                until=over.is_set,
-            )
-
-        with ThreadPoolExecutor(len(addresses)) as executor:
-            running = [executor.submit(run, protocol) for protocol in addresses]
-            try:
-                time.sleep(2)
-                yield outcomes
-                # Longer than clients wait before they try to connect again.
-                time.sleep(4)
-            finally:
-                over.set()
-        for each in running:
-            each.result()
+        with load_of_all(addresses, expected, clients=4) as outcomes:
+            time.sleep(2)
+            yield outcomes
+            # Longer than clients wait before they try to connect again.
+            time.sleep(4)
         for outcome in outcomes.values():
             assert outcome.wrong == []
 
@@ -127,6 +104,4 @@ def test_the_others_go_on_and_a_new_process_takes_over(processes, ports, reverse
     assert "HTTP 503" in outcomes["translation API"].statuses
     # The gateway is the same process, and answers again.
     assert gateway.poll() is None
-    for protocol, address in addresses.items():
-        answers = expected_answers(PROTOCOLS[protocol], address, texts)
-        assert answers == expected[protocol]
+    assert answers_of_all(addresses, texts) == expected

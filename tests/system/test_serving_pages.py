@@ -17,7 +17,8 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from benchmarks.server_process import free_port, started_command
+from benchmarks.server_process import started_command
+from t2t_keras.runs.workers import free_ports
 from tests.system.programs import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -41,7 +42,7 @@ def served(reverse_run, tmp_path_factory):
         # Not the path of REST, /v1/models/translate.
         text = re.sub("(?<!v1)/models/translate", str(folder), path.read_text())
         path.write_text(text)
-    ports = {8500: free_port(), 8501: free_port(), 5000: free_port()}
+    ports = dict(zip((8500, 8501, 5000), free_ports(3), strict=True))
     deployment = next(yaml.safe_load_all((folder / "kubernetes.yaml").read_text()))
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     gateway = ("--translation_api_port=5000", "--language_pairs=translate:en:de")
