@@ -76,6 +76,7 @@ def closed_loop(
     *,
     clients: int,
     until: Callable[[], bool],
+    fewest: int = 0,
 ) -> Outcome:
     """Runs clients that each send one text after another, each over its own connection.
 
@@ -85,6 +86,7 @@ def closed_loop(
         expected: Texts to send, and the right answers.
         clients: Number of clients, each in a thread.
         until: Returns whether they are to end.
+        fewest: Requests that each sends in any case.
     """
     outcome = Outcome()
 
@@ -92,8 +94,8 @@ def closed_loop(
         texts = list(expected)
         random.Random(seed).shuffle(texts)
         with connect(address) as client:
-            for text in itertools.cycle(texts):
-                if until():
+            for number, text in enumerate(itertools.cycle(texts)):
+                if number >= fewest and until():
                     return
                 start = time.monotonic()
                 try:

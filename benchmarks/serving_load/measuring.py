@@ -54,7 +54,10 @@ def answers_of_all(
 
 @contextlib.contextmanager
 def load_of_all(
-    addresses: Mapping[str, str], expected: Mapping[str, Expected], clients: int
+    addresses: Mapping[str, str],
+    expected: Mapping[str, Expected],
+    clients: int,
+    fewest: int = 0,
 ) -> Iterator[dict[str, Outcome]]:
     """Runs the closed loop of each protocol until the context ends.
 
@@ -62,6 +65,7 @@ def load_of_all(
         addresses: host:port of each protocol.
         expected: Texts and right answers of each.
         clients: Number of clients of each.
+        fewest: Requests that each client sends in any case.
 
     Yields:
         A dictionary that has the outcome of each protocol after the context.
@@ -77,6 +81,7 @@ def load_of_all(
                 expected[protocol],
                 clients=clients,
                 until=over.is_set,
+                fewest=fewest,
             )
             for protocol, address in addresses.items()
         }
