@@ -119,6 +119,13 @@ flags.DEFINE_string(
     "File with a text BatchingParameters: sizes and timeouts of batches. "
     "Default: those of TensorFlow Serving.",
 )
+flags.DEFINE_bool(
+    "enable_per_model_batching_parameters",
+    ServerSettings.enable_per_model_batching_parameters,
+    "Whether --enable_batching reads sizes and timeouts of batches from a file of each "
+    "version, batching_params.pbtxt, and only the number of threads from "
+    "--batching_parameters_file. A version without the file is not batched.",
+)
 flags.DEFINE_integer(
     "grpc_max_threads",
     ServerSettings.grpc_max_threads,

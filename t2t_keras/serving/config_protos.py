@@ -12,6 +12,9 @@ from google.protobuf import text_format
 from t2t_keras.errors import UserError
 from t2t_keras.serving.proto_files import load_messages
 
+# Servers read this file of a version with --enable_per_model_batching_parameters.
+BATCHING_OF_VERSION = "batching_params.pbtxt"
+
 
 def read_text_proto(path: str | Path, message: Any) -> Any:
     """Fills `message` from a text file, and returns it.

@@ -9,7 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from t2t_keras.files.atomic import write_file
-from t2t_keras.serving.config_protos import batching_parameters, read_text_proto
+from t2t_keras.serving.config_protos import (
+    BATCHING_OF_VERSION,
+    batching_parameters,
+    read_text_proto,
+)
 
 # The newest release with an image. Exports are made by TensorFlow 2.21, one later.
 IMAGE = "tensorflow/serving:2.20.0"
@@ -18,8 +22,6 @@ MOUNT = "/models"
 # Makes malloc use huge pages: docs/serving.md, "Speed".
 MALLOC = "glibc.malloc.hugetlb=1"
 BATCHING = "batching.config"
-# Servers read this file of a version with --enable_per_model_batching_parameters.
-BATCHING_OF_VERSION = "batching_params.pbtxt"
 
 # TensorFlow Serving's default of max_batch_size.
 _DEFAULT_MAX_BATCH_SIZE = 1000

@@ -98,78 +98,12 @@ class _Batch:
 @dataclass(eq=False)
 class _Queue:
     process: Process
+    options: BatchingOptions
     batches: collections.deque[_Batch] = field(default_factory=collections.deque)
 
-
-class BatchScheduler:
-    """Scheduler of batches, with queues and threads that all models share.
-
-    Args:
-        options: Sizes and times.
-        metrics: Receives the sizes and times of batches.
-    """
-
-    def __init__(self, options: BatchingOptions, metrics: Metrics | None = None):
-        self.options = options
-        self.metrics = metrics or Metrics()
-        self._queues: collections.OrderedDict[Hashable, _Queue] = (
-            collections.OrderedDict()
-        )
-        self._changed = threading.Condition()
-        self._closed = False
-        self._threads = [
-            threading.Thread(target=self._work, name=f"batching-{index}", daemon=True)
-            for index in range(options.num_batch_threads)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def schedule(
-        self,
-        kind: Hashable,
-        size: int,
-        split: Callable[[Sequence[int]], Sequence[Task]],
-        process: Process,
-    ) -> Sequence[Task]:
-        """Puts a request into the queue of its kind.
-
-        Args:
-            kind: Only tasks of one kind are run together.
-            size: Rows of the request.
-            split: From sizes that sum to `size` to a task for each.
-            process: Runs tasks and finishes every one of them; may not raise.
-
-        Returns:
-            The tasks that the request was split into, usually one.
-
-        Raises:
-            ServingError: INVALID_ARGUMENT if it is too large, UNAVAILABLE if the
-                queue is full or closed.
-        """
-        with self._changed:
-            if self._closed:
-                raise ServingError(
-                    grpc.StatusCode.UNAVAILABLE, "The server is shutting down."
-                )
-            queue = self._queues.get(kind) or _Queue(process)
-            tasks = split(self._sizes(queue.batches, size))
-            for task in tasks:
-                self._add(queue.batches, task)
-            self._queues.setdefault(kind, queue)
-            self._changed.notify()
-        return tasks
-
-    def close(self) -> None:
-        """Runs the waiting batches and ends the threads."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
-
-    def _sizes(self, batches: Sequence[_Batch], size: int) -> list[int]:
+    def sizes(self, size: int) -> list[int]:
         """Returns the sizes of a request's tasks, if there is room for them."""
-        options = self.options
+        options, batches = self.options, self.batches
         limit = options.max_batch_size
         options.check_size(size)
         # An empty queue counts as one open batch.
@@ -196,12 +130,90 @@ class BatchScheduler:
             sizes.append(min(left, limit))
         return sizes
 
-    def _add(self, batches: collections.deque[_Batch], task: Task) -> None:
-        limit = self.options.max_batch_size
+    def add(self, task: Task) -> None:
+        """Adds a task to the last batch, or to a new one."""
+        limit, batches = self.options.max_batch_size, self.batches
         if not batches or batches[-1].size + task.size > limit:
             batches.append(_Batch(time.monotonic()))
         batches[-1].tasks.append(task)
         batches[-1].size += task.size
+
+    def seconds_to_wait(self, now: float) -> float:
+        """Returns the time until the first batch is due, 0 if it is now."""
+        first = self.batches[0]
+        if len(self.batches) > 1 or first.size >= self.options.max_batch_size:
+            return 0.0
+        return first.opened + self.options.batch_timeout_seconds - now
+
+
+class BatchScheduler:
+    """Scheduler of batches, with queues and threads that all models share.
+
+    Args:
+        options: Number of threads, and the sizes and times of requests that come
+            without any of their own.
+        metrics: Receives the sizes and times of batches.
+    """
+
+    def __init__(self, options: BatchingOptions, metrics: Metrics | None = None):
+        self.options = options
+        self.metrics = metrics or Metrics()
+        self._queues: collections.OrderedDict[Hashable, _Queue] = (
+            collections.OrderedDict()
+        )
+        self._changed = threading.Condition()
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"batching-{index}", daemon=True)
+            for index in range(options.num_batch_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def schedule(
+        self,
+        kind: Hashable,
+        size: int,
+        split: Callable[[Sequence[int]], Sequence[Task]],
+        process: Process,
+        options: BatchingOptions | None = None,
+    ) -> Sequence[Task]:
+        """Puts a request into the queue of its kind.
+
+        Args:
+            kind: Only tasks of one kind are run together.
+            size: Rows of the request.
+            split: From sizes that sum to `size` to a task for each.
+            process: Runs tasks and finishes every one of them; may not raise.
+            options: Sizes and times of the kind; None for those of the scheduler.
+
+        Returns:
+            The tasks that the request was split into, usually one.
+
+        Raises:
+            ServingError: INVALID_ARGUMENT if it is too large, UNAVAILABLE if the
+                queue is full or closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise ServingError(
+                    grpc.StatusCode.UNAVAILABLE, "The server is shutting down."
+                )
+            queue = self._queues.get(kind) or _Queue(process, options or self.options)
+            tasks = split(queue.sizes(size))
+            for task in tasks:
+                queue.add(task)
+            self._queues.setdefault(kind, queue)
+            self._changed.notify()
+        return tasks
+
+    def close(self) -> None:
+        """Runs the waiting batches and ends the threads."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
 
     def _work(self) -> None:
         while True:
@@ -218,7 +230,7 @@ class BatchScheduler:
                 now = time.monotonic()
                 soonest = None
                 for kind, queue in self._queues.items():
-                    wait = self._seconds_to_wait(queue, now)
+                    wait = 0.0 if self._closed else queue.seconds_to_wait(now)
                     if wait <= 0:
                         return self._pop(kind)
                     soonest = wait if soonest is None else min(soonest, wait)
@@ -235,13 +247,6 @@ class BatchScheduler:
             self._queues[kind] = queue  # behind the others, which come first now
             self._changed.notify()
         return batch, queue.process
-
-    def _seconds_to_wait(self, queue: _Queue, now: float) -> float:
-        first = queue.batches[0]
-        whole = len(queue.batches) > 1 or first.size >= self.options.max_batch_size
-        if whole or self._closed:
-            return 0.0
-        return first.opened + self.options.batch_timeout_seconds - now
 
 
 def _queue_full_error(details: str) -> ServingError:

@@ -29,7 +29,8 @@ class ServerCore:
 
     Args:
         models: Models of the server.
-        max_rows: Maximum number of rows of a Predict request.
+        max_rows: Maximum number of rows of a Predict request, if the batches of the
+            model are not larger.
         metrics: Receives the times of requests.
     """
 
@@ -69,7 +70,7 @@ class ServerCore:
                     servable.signatures,
                     request,
                     timeout_seconds=timeout_seconds,
-                    max_rows=self._max_rows,
+                    max_rows=max(self._max_rows, servable.max_request_size),
                     cancel_token=cancel_token,
                 )
             response.model_spec.version.value = number

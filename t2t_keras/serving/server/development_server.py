@@ -127,8 +127,7 @@ def running_server(
         _load_models(
             settings, config, models, stack, lambda: portal.call(health.stop_serving)
         )
-        max_rows = max(settings.max_rows, batching.max_request_size if batching else 0)
-        core = ServerCore(models, max_rows, metrics)
+        core = ServerCore(models, settings.max_rows, metrics)
         workers = portal.call(Workers, settings.grpc_max_threads)
         stack.callback(workers.close)
 
@@ -292,6 +291,7 @@ def _loader(
         else 0,
         metrics,
         settings.saved_model_tags.split(","),
+        settings.enable_per_model_batching_parameters,
     )
 
 

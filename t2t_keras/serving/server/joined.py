@@ -17,7 +17,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 import grpc
 import numpy as np
 
-from t2t_keras.serving.server.batching import BatchScheduler, Task
+from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler, Task
 from t2t_keras.serving.server.errors import (
     ServingError,
     cancelled,
@@ -38,11 +38,18 @@ class JoinedRun:
     Args:
         run: Run function of the session.
         scheduler: Scheduler of the batches.
+        options: Sizes and times of the batches; None for those of the scheduler.
     """
 
-    def __init__(self, run: RunFn, scheduler: BatchScheduler):
+    def __init__(
+        self,
+        run: RunFn,
+        scheduler: BatchScheduler,
+        options: BatchingOptions | None = None,
+    ):
         self._run = run
         self._scheduler = scheduler
+        self._options = options or scheduler.options
 
     def __call__(
         self,
@@ -90,6 +97,7 @@ class JoinedRun:
             size=size,
             split=split,
             process=lambda tasks: self._process(tasks, names),
+            options=self._options,
         )
 
         def give_up() -> None:
@@ -114,7 +122,7 @@ class JoinedRun:
         Arguments and results are those of a call.
         """
         size = _count_rows(feeds)
-        self._scheduler.options.check_size(size)
+        self._options.check_size(size)
         deadline = _deadline(timeout_seconds)
         task = Task(feeds, size, deadline, cancel_token or CancelToken())
         names = tuple(sorted(set(fetches)))
@@ -156,7 +164,7 @@ class JoinedRun:
         self, tasks: Sequence[Task], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
         size = sum(task.size for task in tasks)
-        padding = self._scheduler.options.padded_size(size) - size
+        padding = self._options.padded_size(size) - size
         # A real row, as no made-up one is sure to be valid.
         donor = next((task for task in reversed(tasks) if task.size), None)
         parts = [task.payload for task in tasks]

@@ -19,8 +19,11 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow_serving.apis import prediction_log_pb2
 
+from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
-from t2t_keras.serving.server.batching import BatchScheduler
+from t2t_keras.serving.config_protos import BATCHING_OF_VERSION
+from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
+from t2t_keras.serving.server.configs import read_batching
 from t2t_keras.serving.server.errors import ServingError, invalid_argument
 from t2t_keras.serving.server.joined import JoinedRun
 from t2t_keras.serving.server.metrics import Metrics, microseconds
@@ -40,11 +43,14 @@ class Servable(NamedTuple):
         run: Runs a part of its graph.
         signatures: Its `SignatureDef`s by name.
         close: Frees it.
+        max_request_size: Maximum number of rows of a request that is run in batches,
+            0 without batching.
     """
 
     run: RunFn
     signatures: Mapping[str, Any]
     close: Callable[[], None]
+    max_request_size: int = 0
 
 
 class Loader:
@@ -60,6 +66,8 @@ class Loader:
             none.
         metrics: Receives the times of warm-ups.
         tags: Tags of the graph in a SavedModel.
+        per_model_batching: Whether sizes and times of batches are read from a file of
+            each version. One without the file runs each request by itself.
     """
 
     def __init__(
@@ -69,12 +77,14 @@ class Loader:
         warm_up_iterations: int = 1,
         metrics: Metrics | None = None,
         tags: Sequence[str] = ("serve",),
+        per_model_batching: bool = False,
     ):
         self._session_config = session_config
         self._scheduler = scheduler
         self._iterations = warm_up_iterations
         self._metrics = metrics or Metrics()
         self._tags = tags
+        self._per_model_batching = per_model_batching
         self._loading = threading.Lock()
         self._background = ThreadPoolExecutor(1, "warm-up", initializer=_lower_priority)
 
@@ -84,14 +94,16 @@ class Loader:
         Raises:
             ServingError: If it cannot be loaded, or a warm-up request fails.
         """
+        batching = self._batching_options(directory)
         # The tokenizer's library prints a line when it is first used.
         with self._loading, quiet_start_up():
             session = ModelSession(directory, self._session_config, self._tags)
             run: RunFn = session.run
             background: RunFn = functools.partial(session.run, thread_pool=OWN_THREAD)
-            if self._scheduler is not None:
-                run = JoinedRun(session.run, self._scheduler)
-                background = JoinedRun(background, self._scheduler).run_directly
+            if self._scheduler is not None and batching is not None:
+                run = JoinedRun(session.run, self._scheduler, batching)
+                joined = JoinedRun(background, self._scheduler, batching)
+                background = joined.run_directly
             try:
                 if self._iterations:
                     latency = self._metrics.warm_up_latency.labels(str(directory), "OK")
@@ -106,7 +118,22 @@ class Loader:
             except BaseException:
                 session.close()
                 raise
-        return Servable(run, session.signatures, session.close)
+        rows = batching.max_request_size if batching is not None else 0
+        return Servable(run, session.signatures, session.close, rows)
+
+    def _batching_options(self, directory: Path) -> BatchingOptions | None:
+        """Returns the sizes and times of a version's batches, None for no batches."""
+        if self._scheduler is None:
+            return None
+        if not self._per_model_batching:
+            return self._scheduler.options
+        path = directory / BATCHING_OF_VERSION
+        if not path.exists():
+            return None
+        try:
+            return read_batching(str(path), self._scheduler.options.num_batch_threads)
+        except UserError as error:
+            raise invalid_argument(str(error)) from error
 
 
 def _lower_priority() -> None:

@@ -57,9 +57,6 @@ OTHER_FLAGS = MappingProxyType(
             bool, True, "there is no profiler service; use TensorFlow's own tools"
         ),
         "prefer_tflite_model": OtherFlag(bool, False, _TFLITE),
-        "enable_per_model_batching_parameters": OtherFlag(
-            bool, False, "all models share the parameters of --batching_parameters_file"
-        ),
         "use_alts_credentials": OtherFlag(
             bool, False, "ALTS exists in Google's cloud only; use --ssl_config_file"
         ),

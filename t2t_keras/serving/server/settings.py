@@ -39,6 +39,7 @@ class ServerSettings:
     monitoring_config_file: str = ""
     enable_batching: bool = False
     batching_parameters_file: str = ""
+    enable_per_model_batching_parameters: bool = False
     grpc_max_threads: int = 128
     max_rows: int = 1024
     grpc_channel_arguments: str = ""

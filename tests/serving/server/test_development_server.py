@@ -32,6 +32,29 @@ def test_a_server_answers_only_inside_its_block(base):
     assert lines[-1] == "translate version 2 unloaded"
 
 
+def test_batches_of_a_version_may_be_larger_than_max_rows(base):
+    (base / "2" / "batching_params.pbtxt").write_text("max_batch_size { value: 3 }")
+    settings = ServerSettings(
+        model_base_path=str(base),
+        model_name="translate",
+        port=0,
+        max_rows=1,
+        enable_batching=True,
+        enable_per_model_batching_parameters=True,
+        # Otherwise XLA would be disabled for the rest of this process.
+        xla_cpu_compilation_enabled=True,
+    )
+    with running_server(settings, print) as server:
+        client = Client(f"localhost:{server.port}")
+        assert len(client.predict(text=[b"a"] * 3)["translation"]) == 3
+        assert refusal(lambda: client.predict(text=[b"a"] * 4)) == (
+            "INVALID_ARGUMENT",
+            "Input text has 4 rows; this server takes at most 3 in a request "
+            "(--max_rows)",
+        )
+    client.channel.close()
+
+
 def test_what_is_wrong_is_said_before_anything_is_loaded(base, tmp_path):
     lines = []
     keys = tmp_path / "ssl.config"

@@ -100,6 +100,18 @@ def test_a_batch_is_padded_with_real_rows(make_run):
     assert set(x.tolist()) == {7, 8, 9}
 
 
+def test_a_run_may_have_sizes_and_times_of_its_own():
+    scheduler = BatchScheduler(BatchingOptions(64, batch_timeout_seconds=1000.0))
+    options = BatchingOptions(2, allowed_batch_sizes=(2,))
+    run = JoinedRun(Doubling(), scheduler, options)
+    (rows,) = run({"x:0": floats(1)}, ["rows:0"], 60.0)
+    assert rows.tolist() == [2]
+    code, message = attempt(lambda: run({"x:0": floats(1, 2, 3)}, ["rows:0"], 60.0))
+    assert code == "INVALID_ARGUMENT"
+    assert message.endswith("is larger than maximum input batch size 2")
+    scheduler.close()
+
+
 def test_an_empty_request_gets_an_empty_answer(make_run):
     graph = Doubling()
     run = make_run(graph, max_batch_size=8, allowed_batch_sizes=(4, 8))

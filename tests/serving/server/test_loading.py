@@ -24,6 +24,12 @@ def scheduler():
     scheduler.close()
 
 
+def write_batching(version, text):
+    path = version / "batching_params.pbtxt"
+    path.write_text(text)
+    return path
+
+
 def rows_seen(servable):
     """Returns the batch sizes that requests of one row run with."""
     contract = servable.signatures["sums"]
@@ -42,6 +48,46 @@ def test_a_request_runs_in_a_batch(base, scheduler):
     servable = Loader(scheduler=scheduler)(base / "1")
     assert rows_seen(servable) == [4]
     servable.close()
+
+
+def test_each_version_may_have_batches_of_its_own(base, scheduler):
+    """Without its file a version has none, as in TensorFlow Serving."""
+    loader = Loader(scheduler=scheduler, per_model_batching=True)
+    write_batching(base / "1", "max_batch_size { value: 3 }\nallowed_batch_sizes: 3")
+    own, without = loader(base / "1"), loader(base / "2")
+    try:
+        assert rows_seen(own) == [3]
+        assert rows_seen(without) == [1]
+        assert (own.max_request_size, without.max_request_size) == (3, 0)
+    finally:
+        own.close()
+        without.close()
+
+
+def test_warm_up_has_the_batches_of_its_version(base, scheduler):
+    loader = Loader(scheduler=scheduler, per_model_batching=True)
+    write(base / "1", predict_log("sums", ids=[[1]] * 3))
+    write_batching(base / "1", "max_batch_size { value: 2 }")
+    with pytest.raises(ServingError, match="larger than maximum input batch size 2"):
+        loader(base / "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max_batch", "Error parsing text-format tensorflow.serving.BatchingParam"),
+        ("max_batch_size { value: 0 }", "max_batch_size must be positive"),
+    ],
+)
+def test_a_version_with_a_faulty_batching_file_is_not_loaded(
+    base, scheduler, text, message
+):
+    path = write_batching(base / "1", text)
+    with pytest.raises(ServingError, match=f"{path}: {message}") as caught:
+        Loader(scheduler=scheduler, per_model_batching=True)(base / "1")
+    assert caught.value.code.name == "INVALID_ARGUMENT"
+    # Without the setting nobody reads it.
+    Loader(scheduler=scheduler)(base / "1").close()
 
 
 def test_warm_up_requests_are_batched_too(base, scheduler):
