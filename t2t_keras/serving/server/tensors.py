@@ -10,6 +10,8 @@ from tensorflow.core.framework import tensor_pb2
 # follow it. A message beyond these limits is an attack or a mistake.
 MOST_REPEATED = 1 << 20
 MOST_REPEATED_BYTES = 1 << 28
+# TensorFlow 2.21 crashes where it gives NumPy a string tensor of more.
+MOST_DIMENSIONS = 32
 
 _INT = frozenset({tf.int8, tf.int16, tf.int32, tf.uint8, tf.uint16})
 
@@ -24,10 +26,16 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
         An array of the same shape; strings as objects.
 
     Raises:
-        ValueError: If the message is not a tensor, or claims more than
-            `MOST_REPEATED` elements, or strings of `MOST_REPEATED_BYTES`, that it
-            does not bring.
+        ValueError: If the message is not a tensor, has more than `MOST_DIMENSIONS`, or
+            claims more than `MOST_REPEATED` elements, or strings of
+            `MOST_REPEATED_BYTES`, that it does not bring.
     """
+    dimensions = len(proto.tensor_shape.dim)
+    if dimensions > MOST_DIMENSIONS:
+        raise ValueError(
+            f"A tensor of {dimensions} dimensions is too large; at most "
+            f"{MOST_DIMENSIONS} are possible."
+        )
     elements = math.prod(max(dim.size, 1) for dim in proto.tensor_shape.dim)
     repeated = elements - _count_given_values(proto)
     string_bytes = len(proto.string_val[-1]) if proto.string_val else 0

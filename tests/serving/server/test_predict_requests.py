@@ -218,6 +218,19 @@ def test_a_full_queue_refuses_and_never_hangs(base):
         assert set(map(str, results)) == {str(answered[0]), "UNAVAILABLE"}
 
 
+def test_a_text_of_many_dimensions_is_refused(base):
+    """Of 33 to 64 dimensions it ended the server with a segmentation fault."""
+    with serving(base) as client:
+        message = request(text=[b"a"])
+        for _ in range(32):
+            message.inputs["text"].tensor_shape.dim.add(size=1)
+        assert refusal(lambda: client.prediction.Predict(message, 30)) == (
+            "INVALID_ARGUMENT",
+            "tensor parsing error: text",
+        )
+        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+
+
 def test_a_huge_shape_is_refused(base):
     """A few bytes that claim terabytes are refused, and the server continues."""
     with serving(base) as client:
