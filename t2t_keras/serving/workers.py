@@ -114,10 +114,11 @@ class Workers:
         future = self._pool.submit(call, token)
         future.add_done_callback(finish)
         try:
-            return await asyncio.shield(asyncio.wrap_future(future))
+            # Canceled with the task, it keeps a call that waits from being begun, and
+            # takes no error that the call has later: nobody would read it.
+            return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             token.cancel()
-            future.cancel()
             raise
 
     async def drain(self, seconds: float) -> None:

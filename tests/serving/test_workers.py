@@ -1,12 +1,14 @@
 """Workers: a bounded number of calls, which end with the tasks that wait for them."""
 
 import asyncio
+import gc
 import threading
 import time
 
 import pytest
 
 from t2t_keras.serving.workers import (
+    Cancelled,
     CancelToken,
     Workers,
     WorkersBusyError,
@@ -73,6 +75,33 @@ def test_work_ends_with_the_task_that_waits_for_it():
         workers.close()
 
     asyncio.run(main())
+
+
+def test_nothing_is_logged_of_work_that_fails_when_it_is_canceled(caplog):
+    begun = threading.Event()
+
+    def work(token):
+        begun.set()
+        wait_for_token(token)
+        raise Cancelled
+
+    async def main():
+        workers = Workers(1)
+        task = asyncio.ensure_future(workers.run(work))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await workers.drain(60)
+        # asyncio logs an error that nobody has read when its future is deleted.
+        del task
+        await asyncio.sleep(0.01)
+        gc.collect()
+        workers.close()
+
+    asyncio.run(main())
+    assert not caplog.records
 
 
 def test_a_place_is_free_only_when_its_call_has_ended():
