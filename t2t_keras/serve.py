@@ -43,8 +43,8 @@ from t2t_keras.settings import program
 flags.DEFINE_string(
     "model_base_path",
     ServerSettings.model_base_path,
-    "Directory of one model, with a folder for each version. Required "
-    "unless --model_config_file is given.",
+    "Directory of one model, with a folder for each version. Required, and used, only "
+    "without --model_config_file.",
 )
 flags.DEFINE_string(
     "model_name", ServerSettings.model_name, "Name of the model in requests."
@@ -89,8 +89,7 @@ flags.DEFINE_integer(
     "rest_api_timeout_in_ms",
     ServerSettings.rest_api_timeout_in_ms,
     "Longest time of a request over REST, and of the arrival of its body, in "
-    "milliseconds.",
-    lower_bound=1,
+    "milliseconds; 0 or less for no limit.",
 )
 flags.DEFINE_bool(
     "rest_api_enable_cors_support",
@@ -106,7 +105,8 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "monitoring_config_file",
     ServerSettings.monitoring_config_file,
-    "File with a text MonitoringConfig: metrics for Prometheus on the REST port.",
+    "File with a text MonitoringConfig: metrics for Prometheus on the REST port. "
+    "Ignored without --rest_api_port.",
 )
 flags.DEFINE_bool(
     "enable_batching",
@@ -171,8 +171,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "load_retry_interval_micros",
     ServerSettings.load_retry_interval_micros,
-    "Microseconds between two attempts to load a version.",
-    lower_bound=0,
+    "Microseconds between two attempts to load a version; 0 or less for no wait.",
 )
 flags.DEFINE_bool(
     "allow_version_labels_for_unavailable_models",
@@ -188,8 +187,7 @@ flags.DEFINE_bool(
 flags.DEFINE_integer(
     "num_request_iterations_for_warmup",
     ServerSettings.num_request_iterations_for_warmup,
-    "Number of times that each warm-up request is run.",
-    lower_bound=1,
+    "Number of times that each warm-up request is run; 1 also if it is less.",
 )
 flags.DEFINE_bool(
     "xla_cpu_compilation_enabled",
@@ -296,7 +294,8 @@ def _check(arguments: Sequence[str]) -> None:
         api.complete(server)
     else:
         _settings().check_base_path()
-    for line in check_other_flags():
+    ignored = [] if server else _settings().ignored()
+    for line in [*check_other_flags(), *ignored]:
         _log(line)
     _log("starting …")
 

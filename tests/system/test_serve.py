@@ -210,7 +210,6 @@ def test_an_export_that_cannot_warm_up_is_not_served(tmp_path, base):
 
 REFUSED = (
     ((), "Give --model_base_path"),
-    (("--model_base_path={base}", "--model_config_file=x"), "or else --model_conf"),
     (("--model_base_path={base}/none",), "There is no directory {base}/none"),
     (("--model_base_path={run}",), "--model_base_path={run}/export"),
     (("{run}",), "--model_base_path={run}/export"),
@@ -255,10 +254,6 @@ REFUSED = (
         "--port and --rest_api_port must be different. Received: 5 twice.",
     ),
     (
-        ("--model_base_path={base}", "--monitoring_config_file=x"),
-        "--monitoring_config_file needs --rest_api_port",
-    ),
-    (
         ("--model_base_path={base}", "--prefer_tflite_model"),
         "--prefer_tflite_model is not supported here: models of TensorFlow Lite",
     ),
@@ -299,6 +294,33 @@ def test_bad_flags_are_refused(tmp_path, base, monkeypatch):
             assert done.status == 2, (arguments, done.stderr)
             assert done.stderr.startswith("error: "), (arguments, done.stderr)
             assert message.format(**names) in done.stderr, (arguments, done.stderr)
+
+
+def test_what_tensorflow_serving_accepts_is_accepted(tmp_path):
+    """As its image starts it, whose base path need not exist beside the file."""
+    file = tmp_path / "models.config"
+    file.write_text('model_config_list { config { name: "no path" } }')
+    done = run_program(
+        "serve",
+        "--rest_api_port=0",
+        "--model_name=model",
+        f"--model_base_path={tmp_path}/none",
+        f"--model_config_file={file}",
+        "--monitoring_config_file=x",
+        "--rest_api_timeout_in_ms=-1",
+        "--num_request_iterations_for_warmup=-1",
+        "--load_retry_interval_micros=-1",
+    )
+    # Nothing else is wrong than the content of the file.
+    assert done.status == 2
+    assert "no path" in done.stderr, done.stderr
+    assert done.lines == [
+        "--model_base_path and --model_name have no effect: --model_config_file lists "
+        "the models",
+        "--monitoring_config_file has no effect without --rest_api_port, where the "
+        "metrics would be",
+        "starting …",
+    ]
 
 
 def test_an_export_is_served_in_batches_with_the_file_beside_it(reverse_run):

@@ -58,6 +58,8 @@ from t2t_keras.serving.workers import Workers
 
 # By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25.0
+# A year is as good as no limit, and no clock overflows that it is added to.
+_NO_LIMIT_SECONDS = 365 * 24 * 60 * 60.0
 
 
 @dataclass(frozen=True)
@@ -260,9 +262,10 @@ def watch_config(
 
 
 def _rest_options(settings: ServerSettings) -> RestOptions:
-    path = settings.monitoring_config_file
+    path = settings.monitoring_config_file if settings.rest_api_port else ""
+    milliseconds = settings.rest_api_timeout_in_ms
     return RestOptions(
-        timeout_seconds=settings.rest_api_timeout_in_ms / 1000,
+        timeout_seconds=milliseconds / 1000 if milliseconds > 0 else _NO_LIMIT_SECONDS,
         max_body_bytes=settings.max_body_bytes,
         cors=settings.rest_api_enable_cors_support,
         metrics_path=read_metrics_path(path) if path else "",
@@ -283,12 +286,12 @@ def _loader(
         file=settings.tensorflow_session_config_file,
         gpu_memory_fraction=settings.per_process_gpu_memory_fraction,
     )
+    # 0 stands for the default in TensorFlow Serving, for none in the loader.
+    iterations = max(settings.num_request_iterations_for_warmup, 1)
     return Loader(
         config,
         scheduler,
-        settings.num_request_iterations_for_warmup
-        if settings.enable_model_warmup
-        else 0,
+        iterations if settings.enable_model_warmup else 0,
         metrics,
         settings.saved_model_tags.split(","),
         settings.enable_per_model_batching_parameters,
@@ -297,7 +300,8 @@ def _loader(
 
 def _watch_options(settings: ServerSettings) -> WatchOptions:
     retries = Retries(
-        settings.max_num_load_retries, settings.load_retry_interval_micros / 1e6
+        settings.max_num_load_retries,
+        max(settings.load_retry_interval_micros, 0) / 1e6,
     )
     return WatchOptions(
         settings.file_system_poll_wait_seconds,

@@ -12,8 +12,8 @@ class ServerSettings:
     """Settings of a server: its models, its port and its limits.
 
     Fields are named as the flags of `tensorflow_model_server`, and mean the same;
-    `python -m t2t_keras.serve --help` describes each. Three are not TensorFlow
-    Serving's:
+    `python -m t2t_keras.serve --help` describes each. As there, some are ignored beside
+    others: see `ignored`. Three are not TensorFlow Serving's:
 
     Attributes:
         host: Address to listen on.
@@ -21,8 +21,8 @@ class ServerSettings:
         max_body_bytes: Largest body of a request over HTTP.
 
     Raises:
-        UserError: If there is not exactly one of `model_base_path` and
-            `model_config_file`, or a setting lacks another that it needs.
+        UserError: If there is neither `model_base_path` nor `model_config_file`, or a
+            setting lacks another that it needs.
     """
 
     model_base_path: str = ""
@@ -61,25 +61,40 @@ class ServerSettings:
     tensorflow_inter_op_parallelism: int = 0
 
     def __post_init__(self) -> None:
-        if bool(self.model_base_path) == bool(self.model_config_file):
+        if not self.model_base_path and not self.model_config_file:
             raise UserError(
-                "Give --model_base_path, for one model, or else --model_config_file."
+                "Give --model_base_path, for one model, or --model_config_file."
             )
         if self.batching_parameters_file and not self.enable_batching:
             raise UserError("--batching_parameters_file needs --enable_batching.")
-        if self.monitoring_config_file and not self.rest_api_port:
-            raise UserError(
-                "--monitoring_config_file needs --rest_api_port, where the metrics are."
-            )
         if self.port and self.port == self.rest_api_port:
             raise UserError(
                 "--port and --rest_api_port must be different. Received: "
                 f"{self.port} twice."
             )
 
+    def ignored(self) -> list[str]:
+        """Returns a line for each setting that another one makes meaningless."""
+        lines = []
+        # The image of TensorFlow Serving gives a path and a name in any case.
+        if self.model_config_file and self.model_base_path:
+            lines.append(
+                "--model_base_path and --model_name have no effect: "
+                "--model_config_file lists the models"
+            )
+        if self.monitoring_config_file and not self.rest_api_port:
+            lines.append(
+                "--monitoring_config_file has no effect without --rest_api_port, where "
+                "the metrics would be"
+            )
+        return lines
+
     def check_base_path(self) -> None:
-        """Raises `UserError` if the model's directory is missing or is a run's."""
-        if not self.model_base_path:
+        """Raises `UserError` if the model's directory is missing or is a run's.
+
+        With a `model_config_file`, which replaces it, it may be anything.
+        """
+        if self.model_config_file:
             return
         path = Path(self.model_base_path).absolute()
         if not path.is_dir():

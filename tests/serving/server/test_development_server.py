@@ -1,14 +1,19 @@
 """The development server as a context manager, and refused settings."""
 
+import http.client
+import json
 import socket
 
 import grpc
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.runs.workers import free_ports
 from t2t_keras.serving.server.development_server import running_server
 from t2t_keras.serving.server.settings import ServerSettings
+from t2t_keras.serving.translation_api.settings import TranslationApiFlags
 from tests.serving.server.clients import Client, refusal
+from tests.serving.server.warm_up_requests import predict_log, write
 
 
 def test_a_server_answers_only_inside_its_block(base):
@@ -72,10 +77,74 @@ def test_what_is_wrong_is_said_before_anything_is_loaded(base, tmp_path):
     assert lines == []
 
 
+def test_a_file_of_models_replaces_the_base_path_everywhere(base, tmp_path):
+    """In the translation API as well, which reads languages from a model's folder."""
+    file = tmp_path / "models.config"
+    file.write_text(
+        f'model_config_list {{ config {{ name: "m" base_path: "{base}" '
+        'model_platform: "tensorflow" } }'
+    )
+    settings = ServerSettings(
+        model_base_path="/models/other",
+        model_name="other",
+        model_config_file=str(file),
+        port=0,
+        # Otherwise XLA would be disabled for the rest of this process.
+        xla_cpu_compilation_enabled=True,
+    )
+    settings.check_base_path()
+    with running_server(settings, print) as server:
+        assert server.models.describe() == "m version 2"
+    api = TranslationApiFlags("", {"other": "/models/other"}, {"port": 0})
+    with pytest.raises(UserError, match=f"No version in {base} has a model_card.json"):
+        with running_server(settings, print, api):
+            pass
+
+
+def test_no_limit_on_the_time_of_requests_over_rest(base):
+    (port,) = free_ports(1)
+    settings = ServerSettings(
+        model_base_path=str(base),
+        port=0,
+        rest_api_port=port,
+        rest_api_timeout_in_ms=0,
+        enable_batching=True,
+        # Otherwise XLA would be disabled for the rest of this process.
+        xla_cpu_compilation_enabled=True,
+    )
+    with running_server(settings, print):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        for _ in range(2):
+            body = '{"instances": ["a"], "signature_name": "picky"}'
+            connection.request("POST", "/v1/models/default:predict", body)
+            assert json.load(connection.getresponse()) == {"predictions": ["A"]}
+        connection.close()
+
+
+def test_a_warm_up_of_zero_iterations_runs_and_a_negative_retry_does_not_wait(base):
+    """Both as in TensorFlow Serving."""
+    write(base / "2", predict_log("picky", text=[b"poison"]))
+    lines = []
+    settings = ServerSettings(
+        model_base_path=str(base),
+        model_name="translate",
+        port=0,
+        num_request_iterations_for_warmup=0,
+        max_num_load_retries=1,
+        load_retry_interval_micros=-1,
+        # Otherwise XLA would be disabled for the rest of this process.
+        xla_cpu_compilation_enabled=True,
+    )
+    with pytest.raises(UserError, match="poison is not food"):
+        with running_server(settings, lines.append):
+            pass
+    assert sum("could not be loaded" in line for line in lines) == 2
+    assert sum("trying again in 0 s" in line for line in lines) == 1
+
+
 def test_conflicting_settings_are_refused():
     for settings, message in (
         ({}, "Give --model_base_path"),
-        ({"model_base_path": "a", "model_config_file": "b"}, "or else --model_config"),
         (
             {"model_base_path": "a", "batching_parameters_file": "b"},
             "--batching_parameters_file needs --enable_batching",
