@@ -14,14 +14,21 @@ _SPACES = "".join(
     chr(point) for first, last in WHITE_SPACE_RANGES for point in range(first, last + 1)
 )
 _SPACE = "".join(f"{chr(first)}-{chr(last)}" for first, last in WHITE_SPACE_RANGES)
-_CLOSING = "\"'\u2019\u201d\u201c\u00bb\u203a)\\]"
-_OPENING = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039(\\[\u00bf\u00a1"
-# Marks, closing quotes, and spacing; Chinese and Japanese need no spacing. Possessive,
-# so that a megabyte of periods takes no longer than one of letters.
+# Emphasis of Markdown, which may be around a sentence.
+_EMPHASIS = "*_`~"
+_CLOSING = f"\"'\u2019\u201d\u201c\u00bb\u203a\u300d\u300f)\\]{_EMPHASIS}"
+_OPENING = f"\"'\u2018\u201c\u201e\u201a\u00ab\u2039(\\[\u00bf\u00a1{_EMPHASIS}"
+# Those of Arabic, Urdu, Hindi, Armenian, Ethiopic, Khmer and Burmese are the last.
+_MARKS = ".!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362\u17d4\u104b"
+# Superscript numbers, and emoji with what joins and varies them.
+_NOTES = "\u00b9\u00b2\u00b3\u2070-\u2079\u2600-\u27bf\u200d\ufe0f\U0001f000-\U0001faff"
+# Marks, closing quotes and references to notes, and spacing; Chinese and Japanese need
+# no spacing. Possessive, so that a megabyte of periods takes no longer than one of
+# letters.
+_AFTER = f"(?:[{_CLOSING}{_NOTES}]|\\[\\w{{1,4}}\\])*+"
 _END = re.compile(
-    "(?<![.!?\u2026\u061f\u0964])(?P<marks>[.!?\u2026\u061f\u0964]++)"
-    f"[{_CLOSING}]*+(?P<space>[{_SPACE}]++)"
-    f"|[\u3002\uff01\uff1f]++[{_CLOSING}\u300d\u300f]*+(?P<wide>[{_SPACE}]*+)"
+    f"(?<![{_MARKS}])(?P<marks>[{_MARKS}]++){_AFTER}(?P<space>[{_SPACE}]++)"
+    f"|[\u3002\uff01\uff1f]++{_AFTER}(?P<wide>[{_SPACE}]*+)"
 )
 _LAST_WORD = re.compile(f"[^{_SPACE}{_OPENING}]*$")
 # Longer than any abbreviation.

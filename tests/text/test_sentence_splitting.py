@@ -22,6 +22,13 @@ PARAGRAPHS = (
     ("es", "¿Qué tal? |¡Bien! |El Sr. López vino."),
     ("zh", "狗在睡觉。|猫呢\uff1f|不知道\uff01 |好。"),
     ("ja", "「犬です。」|はい。"),
+    # References to notes, Markdown, emoji, and marks of other scripts.
+    ("en", "It sleeps.[1] |She left.[12][a] |He is here.¹ |Yes!\U0001f600\ufe0f |No."),
+    ("en", "**It sleeps.** |_She left._ |`OK.` |Then* *there. |See [3]. |Or [A note]."),
+    ("en", "1. |The dog. |2. |The cat."),
+    ("ur", "وہ آیا\u06d4 |وہ گیا؟ |ہاں\u06d4"),
+    ("hy", "Նա եկավ\u0589 |Նա գնաց\u0589"),
+    ("zh", "狗在睡觉。[1]|猫呢\uff1f😀|不知道\uff01"),
     ("xx", "Prof. A. Bel. |St. Gallen is far."),
     ("en", "no capital. here"),
     ("en", " \t|One. |Two.\u00a0\u3000|Three.\r"),
