@@ -102,6 +102,18 @@ def test_languages_and_swap(page):
     assert target(page) == ""
 
 
+def test_the_address_may_have_text_and_languages(page, url):
+    page.open(f"{url}?source=fr&target=pt-BR&q=a%20%3Cb%3E%0Ac")
+    wait_until(lambda: page.value("document.getElementById('target').textContent"))
+    assert target(page) == "+<b> +a\n+c"
+    assert page.value("document.getElementById('from').value") == "fr"
+    assert page.value("document.getElementById('source').value") == "a <b>\nc"
+    page.open(f"{url}?source=xx&target=en&q=b")
+    wait_until(lambda: page.value("document.getElementById('target').textContent"))
+    assert page.value("document.getElementById('from').value") == "auto"
+    assert page.value("document.getElementById('to').value") == "en"
+
+
 def test_a_translation_with_alternatives(page):
     translate(page, "Aa bb. Cc\n\ndd!")
     assert target(page) == "+bb. +Aa +Cc\n\n+dd!"

@@ -12,6 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.http.requests import (
@@ -77,12 +78,15 @@ def translation_app(backend: Backend, settings: TranslationApiSettings) -> Starl
     app = Starlette(
         routes=endpoints.routes(),
         middleware=[
+            Middleware(_LeadingSlashes),
             Middleware(
                 CORSMiddleware,
                 allow_origins=["*"],
                 allow_methods=["GET", "POST"],
                 allow_headers=["*"],
                 expose_headers=["Retry-After"],
+                # Chrome asks for it where a public page calls a server on this host.
+                allow_private_network=True,
                 max_age=_PREFLIGHT_SECONDS,
             ),
             Middleware(
@@ -97,6 +101,21 @@ def translation_app(backend: Backend, settings: TranslationApiSettings) -> Starl
     # A redirection would name the host that the client has named.
     app.router.redirect_slashes = False
     return app
+
+
+class _LeadingSlashes:
+    """Middleware that takes `//translate` as `/translate`, as LibreTranslate does.
+
+    Clients send it where their setting for the server ends in a slash.
+    """
+
+    def __init__(self, app: ASGIApp):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
+        await self._app(scope, receive, send)
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

@@ -1,5 +1,6 @@
 """Language detection among the languages that are served."""
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +9,8 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from t2t_keras.serving.translation_api.language_codes import base_language
 
-# Codes of py3langid for languages that have several.
-_DETECTED_AS = (("nb", "no"), ("fil", "tl"), ("iw", "he"))
+# Addresses have no language, or another one.
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S++")
 # Enough for any language; detection takes time in proportion to the length.
 _MAX_CHARACTERS = 5_000
 # py3langid gives the languages of few letters, and of none, about the same probability.
@@ -49,6 +50,8 @@ class LanguageDetector:
     def detect(self, text: str, candidates: Sequence[str]) -> list[Detection]:
         """Returns the most probable languages, best first; at least one.
 
+        Of languages that are as probable, the first candidate is first.
+
         Of candidates with the same language, such as zh-Hans and zh-Hant, the first
         one stands for all.
 
@@ -58,15 +61,14 @@ class LanguageDetector:
         """
         if len(candidates) == 1:
             return [Detection(candidates[0], 100.0)]
-        text = text[:_MAX_CHARACTERS]
+        text = _ADDRESS.sub(" ", text)[:_MAX_CHARACTERS]
         if not any(character.isalpha() for character in text):
             return [Detection(candidates[0], 0.0)]
         with self._lock:
             identifier = self._identifier = self._identifier or _read_identifier()
             codes: dict[str, str] = {}
             for code in candidates:
-                language = base_language(code)
-                label = dict(_DETECTED_AS).get(language, language)
+                label = base_language(code)
                 if label in identifier.labels:
                     codes.setdefault(label, code)
             if not codes:
@@ -76,10 +78,9 @@ class LanguageDetector:
                 ranked = identifier.rank(text)
             finally:
                 identifier.set_languages(None)
-        return [
-            Detection(codes[label], round(100.0 * probability, 1))
-            for label, probability in ranked[:_MAX_RESULTS]
-        ]
+        found = {label: round(100.0 * probability, 1) for label, probability in ranked}
+        best = sorted(codes, key=lambda label: -found[label])
+        return [Detection(codes[each], found[each]) for each in best[:_MAX_RESULTS]]
 
 
 def _read_identifier() -> LanguageIdentifier:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from t2t_keras.serving.http.requests import HttpError
 from t2t_keras.serving.translation_api import html_tokens
 from t2t_keras.serving.translation_api.html_tokens import Token, read_tokens
+from t2t_keras.serving.translation_api.html_words import join_notes, text_boundary
 
 # Deeper inline elements than any editor makes.
 MAX_DEPTH = 100
@@ -17,7 +18,8 @@ _BLOCKS = frozenset(
     (
         "address article aside base blockquote body br button caption center col "
         "colgroup dd details dialog dir div dl dt fieldset figcaption figure footer "
-        "form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li "
+        "form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html input label "
+        "legend li "
         "link main menu meta nav noscript ol optgroup option p pre search section "
         "select summary table tbody td template tfoot th thead title tr ul"
     ).split()
@@ -29,10 +31,10 @@ _UNTRANSLATED = frozenset(
         "style svg textarea var video xmp"
     ).split()
 )
-_NO = re.compile(
-    r"""(?:^|[\s"'/])(?:translate\s*=\s*["']?no\b|class\s*=\s*(?:"[^"]*?\bnotranslate\b
-    |'[^']*?\bnotranslate\b|notranslate\b))""",
-    re.IGNORECASE | re.VERBOSE,
+_ATTRIBUTE = re.compile(
+    r"""(?P<name>[^\s"'>/=]++)(?:\s*+=\s*+(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'
+    |(?P<bare>[^\s"']++)))?+""",
+    re.VERBOSE,
 )
 
 
@@ -87,13 +89,19 @@ def read_runs(document: str) -> Iterator[str | Run]:
     preformatted = 0
     for token in _join_untranslated(read_tokens(document)):
         if _is_inline(token):
+            if token.kind == html_tokens.TEXT:
+                cut = text_boundary(inline, token.raw)
+                if cut:
+                    yield _make_run(inline[:cut], preformatted > 0)
+                    inline = inline[cut:]
             inline.append(token)
             continue
         if inline:
             yield _make_run(inline, preformatted > 0)
             inline = []
-        if token.name == "pre":
-            preformatted += 1 if token.kind == html_tokens.START else -1
+        if token.name == "pre" and token.kind != html_tokens.VOID:
+            step = 1 if token.kind == html_tokens.START else -1
+            preformatted = max(0, preformatted + step)
         yield token.raw
     if inline:
         yield _make_run(inline, preformatted > 0)
@@ -129,7 +137,19 @@ def _is_inline(token: Token) -> bool:
 
 
 def _is_untranslated(token: Token) -> bool:
-    return token.name in _UNTRANSLATED or _NO.search(token.attributes) is not None
+    return token.name in _UNTRANSLATED or any(
+        value.lower() == "no"
+        if name == "translate"
+        else name == "class" and "notranslate" in value.split()
+        for name, value in _attributes(token)
+    )
+
+
+def _attributes(token: Token) -> Iterator[tuple[str, str]]:
+    """Yields name and value of a tag's attributes."""
+    for match in _ATTRIBUTE.finditer(token.attributes):
+        value = match["double"] or match["single"] or match["bare"] or ""
+        yield match["name"].lower(), value
 
 
 def _make_run(tokens: list[Token], preformatted: bool) -> Run:
@@ -144,7 +164,7 @@ def _make_run(tokens: list[Token], preformatted: bool) -> Run:
     open_nodes: list[tuple[str, Node]] = []
     parts: list[str] = []
     length = 0
-    for token in tokens:
+    for token in join_notes(tokens):
         siblings = open_nodes[-1][1].children if open_nodes else roots
         if token.kind == html_tokens.TEXT:
             parts.append(html.unescape(token.raw))

@@ -22,6 +22,8 @@ _TAG = re.compile(
     (?P<attributes>(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*+)>""",
     re.VERBOSE,
 )
+# `<!-->` is a whole comment.
+_COMMENT_END = re.compile("--!?>|(?<=<!--)-?>")
 # Not the end of a value without quotes: href=/docs/
 _SELF_CLOSING = re.compile(r"(?:^|[\s\"'])/$")
 
@@ -75,8 +77,8 @@ def _read_markup(document: str, start: int) -> Token | None:
     """Returns the tag or comment at a "<"; None if it is text."""
     following = document[start + 1 : start + 3]
     if document.startswith("<!--", start):
-        end = document.find("-->", start + 4)
-        return Token(OTHER, document[start : end + 3 if end >= 0 else None])
+        end = _COMMENT_END.search(document, start + 2)
+        return Token(OTHER, document[start : end.end() if end else None])
     if following[:1] in ("!", "?") or (
         following[:1] == "/" and following[1:] and not _is_letter(following[1:])
     ):
@@ -90,7 +92,9 @@ def _read_markup(document: str, start: int) -> Token | None:
     name, attributes = match["name"].lower(), match["attributes"]
     if match["end"]:
         return Token(END, match[0], name)
-    is_void = name in _VOID or _SELF_CLOSING.search(attributes) is not None
+    is_void = name in _VOID or (
+        name not in _RAW_TEXT and _SELF_CLOSING.search(attributes) is not None
+    )
     kind = VOID if is_void else START
     return Token(kind, match[0], name, attributes)
 

@@ -17,6 +17,7 @@ from t2t_keras.serving.translation_api.html_runs import Node, Run, read_runs
 from t2t_keras.serving.translation_api.sentence_translation import (
     SentenceTranslator,
     is_translatable,
+    with_gap,
 )
 from t2t_keras.serving.translation_api.tag_placement import (
     Element,
@@ -33,12 +34,14 @@ class _Sentence:
     Attributes:
         text: The sentence.
         span: Its start and end in the run's text.
+        space: Spacing after it.
         elements: Elements whose tags move with its words.
     """
 
-    def __init__(self, text: str, span: Span):
+    def __init__(self, text: str, span: Span, space: str):
         self.text = text
         self.span = span
+        self.space = space
         self.elements: list[Element] = []
 
 
@@ -60,9 +63,8 @@ def translate_documents(
         HttpError: If inline elements are nested too deeply.
     """
     pieces = [list(_split(document, language)) for document in documents]
-    sentences = [
-        each for document in pieces for _, in_run in document for each in in_run
-    ]
+    runs = [in_run for document in pieces for _, in_run in document]
+    sentences = [each for in_run in runs for each in in_run]
     hypotheses = translator.translate([each.text for each in sentences])
     translations = [each[0] for each in hypotheses]
     alignments = _align(sentences, translations, translator, heads)
@@ -71,7 +73,7 @@ def translate_documents(
         if alignment
         else escape_text(translation)
         for sentence, translation, alignment in zip(
-            sentences, translations, alignments, strict=True
+            sentences, _with_gaps(translations, runs), alignments, strict=True
         )
     )
     return [
@@ -81,6 +83,16 @@ def translate_documents(
         )
         for document in pieces
     ]
+
+
+def readable_text(document: str) -> str:
+    """Returns the text of a document without its markup, a line for each run.
+
+    Raises:
+        HttpError: If inline elements are nested too deeply.
+    """
+    runs = [each for each in read_runs(document) if isinstance(each, Run)]
+    return "\n".join(run.text for run in runs)
 
 
 def _split(document: str, language: str) -> Iterator[tuple[str | Run, list[_Sentence]]]:
@@ -98,7 +110,7 @@ def _sentences_of(run: Run, language: str) -> list[_Sentence]:
     sentences, offset = [], 0
     for text, space in split_text(run.text, language, run.preformatted):
         if text:
-            sentences.append(_Sentence(text, (offset, offset + len(text))))
+            sentences.append(_Sentence(text, (offset, offset + len(text)), space))
         offset += len(text) + len(space)
     ends = [0, *(each.span[1] for each in sentences)]
     starts = [*(each.span[0] for each in sentences), len(run.text)]
@@ -136,6 +148,19 @@ def _align(
     for index, pair, attention in zip(pending, pairs, attentions, strict=True):
         alignments[index] = align_words(*pair, attention, heads) or alignments[index]
     return alignments
+
+
+def _with_gaps(
+    translations: Sequence[str], runs: Sequence[Sequence[_Sentence]]
+) -> Iterator[str]:
+    """Yields translations, with a space at the end where one is missing in a run."""
+    number = 0
+    for sentences in runs:
+        for index, sentence in enumerate(sentences, 1):
+            last = index == len(sentences)
+            following = "" if last else translations[number + 1]
+            yield with_gap(translations[number], sentence.space, following)
+            number += 1
 
 
 def _join(run: Run, sentences: Sequence[_Sentence], rendered: Iterator[str]) -> str:

@@ -1,8 +1,10 @@
 """Language codes: their canonical form, and their names in English."""
 
 import re
+from collections.abc import Iterator
 
 from babel import Locale, UnknownLocaleError
+from babel.core import get_global
 
 from t2t_keras.errors import UserError
 
@@ -14,6 +16,8 @@ _CODE = re.compile(
 )
 # LibreTranslate's own codes beside the standard ones.
 _ALIASES = (("pb", "pt-BR"), ("zt", "zh-Hant"), ("zh", "zh-Hans"))
+# Codes of a language that has two; the second is py3langid's.
+_SYNONYMS = (("nb", "no"), ("fil", "tl"), ("iw", "he"))
 
 
 def canonical_code(code: str) -> str:
@@ -35,25 +39,40 @@ def canonical_code(code: str) -> str:
 
 
 def base_language(code: str) -> str:
-    """Returns the language of a code, without script and region."""
-    return code.partition("-")[0]
+    """Returns the language of a code, without script and region; no for nb."""
+    language = code.partition("-")[0].lower()
+    return dict(_SYNONYMS).get(language, language)
 
 
 def find_code(wanted: str, codes: tuple[str, ...]) -> str | None:
     """Returns the code among `codes` that a client means, None if there is none.
 
     Case does not matter, nor does "_" for "-". LibreTranslate's aliases zh, zt and pb
-    are known. Otherwise the language decides, if only one code has it: en-US is en,
-    and pt is pt-BR.
+    are known. A region or script that is not served is left out: pt-PT is pt, and
+    zh-TW is zh-Hant, the script of that region. Otherwise the language decides, if only
+    one code has it: pt is pt-BR.
     """
     wanted = wanted.replace("_", "-").lower()
     by_lower = {code.lower(): code for code in codes}
-    for name in (wanted, dict(_ALIASES).get(wanted, "").lower()):
+    alias = dict(_ALIASES).get(wanted, wanted).lower()
+    for name in (wanted, alias, *_less_specific(alias)):
         if name in by_lower:
             return by_lower[name]
-    language = base_language(dict(_ALIASES).get(wanted, wanted))
-    same = [code for code in codes if base_language(code) == language]
+    same = [code for code in codes if base_language(code) == base_language(alias)]
     return same[0] if len(same) == 1 else None
+
+
+def _less_specific(code: str) -> Iterator[str]:
+    """Yields a code with its usual script and no region, then its language alone."""
+    match = _CODE.fullmatch(code)
+    if match is None:
+        return
+    # A region that is not listed, such as CN for zh, has the usual script.
+    full = get_global("likely_subtags")
+    likely = full.get(canonical_code(code).replace("-", "_"), full.get(match[1], ""))
+    script = match["script"] or likely.partition("_")[2].partition("_")[0]
+    yield f"{match['language']}-{script}".lower()
+    yield match["language"]
 
 
 def language_name(code: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import east_asian_width
 
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
@@ -13,11 +14,11 @@ _ATTENTION_BATCH = 4
 
 
 def is_translatable(text: str) -> bool:
-    """Returns whether a text has letters or numbers.
+    """Returns whether a text has letters.
 
-    Without them it is left as it is: of emoji and marks a model makes up words.
+    Without them it is left as it is: of numbers, emoji and marks a model makes words.
     """
-    return any(character.isalnum() for character in text)
+    return any(character.isalpha() for character in text)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class SentenceTranslator:
         lost.
 
         Args:
-            sentences: Sentences; those without letters and numbers stay as they are.
+            sentences: Sentences; those without letters stay as they are.
             alternatives: Maximum number of alternatives. A model gives as many as it
                 was exported with.
         """
@@ -134,6 +135,25 @@ def join_alternatives(
         for rank in range(count)
     ]
     return list(dict.fromkeys(texts))
+
+
+def with_gap(translation: str, space: str, following: str) -> str:
+    """Returns the translation of a sentence, with a space at its end if one is missing.
+
+    Sentences of Chinese and Japanese follow one another without a space. Translations
+    to a language with spaces would then be one word.
+
+    Args:
+        translation: Translation of the sentence.
+        space: Spacing after the sentence.
+        following: Translation of the next sentence; "" at the end of a text.
+    """
+    if space or not translation or not following:
+        return translation
+    both = translation[-1] + following[0]
+    if any(each.isspace() or east_asian_width(each) in "WF" for each in both):
+        return translation
+    return f"{translation} "
 
 
 def _halve(sentence: str) -> tuple[str, str, str]:

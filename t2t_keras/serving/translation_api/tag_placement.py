@@ -10,7 +10,7 @@ Positions are numbers of words of the translation; position J is its end.
 import bisect
 import html
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from t2t_keras.serving.translation_api.alignment import Alignment, Span
@@ -26,6 +26,7 @@ class Element:
         words: First and last source word in it, as a range; empty for none.
         starts: Whether its start tag is put into this sentence. Otherwise it is before.
         ends: Whether its end tag is put into this sentence.
+        after: Whether it is without words, and follows one without a space.
         children: Elements in it, in order.
     """
 
@@ -33,6 +34,7 @@ class Element:
     words: range
     starts: bool = True
     ends: bool = True
+    after: bool = False
     children: list["Element"] = field(default_factory=list)
 
 
@@ -75,21 +77,21 @@ def elements_of_sentence(
                 else elements_of_sentence(node.children, sentence, between, words)
             )
             own = _words_of(node, start, words)
-            elements.append(Element(node, own, starts, ends, inner))
+            after = _is_after(node, start, own, words)
+            elements.append(Element(node, own, starts, ends, after, inner))
     return elements
 
 
 def _all_elements(
     nodes: Sequence[Node], start: int, words: Sequence[Span]
 ) -> list[Element]:
-    return [
-        Element(
-            node,
-            _words_of(node, start, words),
-            children=_all_elements(node.children, start, words),
-        )
-        for node in nodes
-    ]
+    elements = []
+    for node in nodes:
+        own = _words_of(node, start, words)
+        after = _is_after(node, start, own, words)
+        inner = _all_elements(node.children, start, words)
+        elements.append(Element(node, own, after=after, children=inner))
+    return elements
 
 
 def _words_of(node: Node, start: int, words: Sequence[Span]) -> range:
@@ -97,6 +99,14 @@ def _words_of(node: Node, start: int, words: Sequence[Span]) -> range:
     first = bisect.bisect_right(words, node.start - start, key=lambda word: word[1])
     last = bisect.bisect_left(words, node.end - start, key=lambda word: word[0])
     return range(first, max(first, last) if node.end > node.start else first)
+
+
+def _is_after(node: Node, start: int, own: range, words: Sequence[Span]) -> bool:
+    """Returns whether an element without words follows a word without a space."""
+    number = own.start - 1
+    return (
+        node.start == node.end and number >= 0 and words[number][1] + start == node.end
+    )
 
 
 def place_tags(
@@ -141,7 +151,10 @@ class _Placer:
         """Returns start and end of an element in the text of the translation."""
         first, last = placed.first, placed.last
         if first == last:
-            start = self._words[first][0] if first < len(self._words) else around[1]
+            if placed.element.after and first:
+                start = self._words[first - 1][1]
+            else:
+                start = self._words[first][0] if first < len(self._words) else around[1]
             end = start = min(max(start, around[0]), around[1])
         else:
             start, end = self._words[first][0], self._words[last - 1][1]
@@ -173,9 +186,15 @@ class _Placer:
                     between = last, between[1]
                 elif not element.ends:
                     between = between[0], first
+        # Span around each position that is inside of one.
+        inside: dict[int, Span] = {
+            at: (first, last)
+            for first, last, _, _ in placed
+            for at in range(first + 1, last)
+        }
         for number, element in order:
             if not element.words and element.starts and element.ends:
-                at = self._best_point(element, placed, between)
+                at = self._best_point(element, inside, between)
                 put(number, element, at, at)
         # An element without words is before the words at its position, and one
         # that reached the start before all others.
@@ -237,21 +256,18 @@ class _Placer:
         return best, best + 1
 
     def _best_point(
-        self,
-        element: Element,
-        placed: Sequence[tuple[int, int, int, Element]],
-        between: Span,
+        self, element: Element, inside: Mapping[int, Span], between: Span
     ) -> int:
         """Returns the position of an element without words, outside all spans."""
         low, high = between
-        word = element.words.start
+        after = int(element.after)
+        word = element.words.start - after
         if word >= self._weights_JI.shape[1] or low == high:
             return high
-        at = low + int(self._weights_JI[low:high, word].argmax())
-        for first, last, _, _ in placed:
-            if first < at < last:
-                at = first
-        return at
+        weights_J = self._weights_JI[low:high, word]
+        # Of several words that are linked to one, the last.
+        at = high - int(weights_J[::-1].argmax()) if after else low + weights_J.argmax()
+        return inside.get(int(at), (int(at), int(at)))[after]
 
 
 def escape_text(text: str) -> str:

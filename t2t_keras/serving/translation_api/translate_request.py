@@ -119,7 +119,8 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
 
 def _number(fields: Mapping[str, Any], name: str) -> int:
     value = fields.get(name, 0)
-    if isinstance(value, bool) or not isinstance(value, int | str | float):
+    # True is 1, as in LibreTranslate.
+    if not isinstance(value, int | str | float):
         raise invalid(name, "a number")
     try:
         return max(0, int(value))

@@ -1,6 +1,6 @@
 """Work of the API's requests, apart from HTTP: all of it blocks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,10 @@ from t2t_keras.serving.translation_api.alignment import (
 )
 from t2t_keras.serving.translation_api.backend import Backend
 from t2t_keras.serving.translation_api.detection import Detection, LanguageDetector
-from t2t_keras.serving.translation_api.html_translation import translate_documents
+from t2t_keras.serving.translation_api.html_translation import (
+    readable_text,
+    translate_documents,
+)
 from t2t_keras.serving.translation_api.language_codes import AUTO, language_name
 from t2t_keras.serving.translation_api.language_pairs import LanguagePair, Languages
 from t2t_keras.serving.translation_api.sentence_translation import SentenceTranslator
@@ -25,6 +28,10 @@ from t2t_keras.serving.translation_api.text_translation import (
 )
 from t2t_keras.serving.translation_api.translate_request import HTML, TranslateRequest
 from t2t_keras.serving.workers import CancelToken
+
+# Percent. Of few letters the detector knows little, and who asks for a translation of
+# a text does not expect to get it back.
+_SURE = 90.0
 
 
 class TranslationService:
@@ -111,8 +118,18 @@ class TranslationService:
     def _source(self, request: TranslateRequest) -> Detection:
         if request.source != AUTO:
             return Detection(request.source, 100.0)
+        texts: Iterable[str] = request.texts
+        if request.text_format == HTML:
+            texts = map(readable_text, texts)
         candidates = self.languages.candidates(request.target)
-        return self._detector.detect("\n".join(request.texts), candidates)[0]
+        found = self._detector.detect("\n".join(texts), candidates)
+        if (
+            found[0].language == request.target
+            and found[0].confidence < _SURE
+            and len(found) > 1
+        ):
+            return found[1]
+        return found[0]
 
     def _pair(self, source: str, target: str) -> LanguagePair:
         pair = self.languages.pair(source, target)

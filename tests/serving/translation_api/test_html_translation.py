@@ -18,6 +18,7 @@ from t2t_keras.serving.translation_api.html_tokens import read_tokens
 from t2t_keras.serving.translation_api.html_translation import translate_documents
 from t2t_keras.serving.translation_api.sentence_translation import SentenceTranslator
 from t2t_keras.serving.workers import CancelToken
+from tests.serving.translation_api import fake_backend
 from tests.serving.translation_api.fake_backend import FakeBackend
 
 # A document and its translation by `translate_words`, which reverses a sentence.
@@ -33,6 +34,9 @@ EXAMPLES = (
     ("<ul><li>a b<li>c d</ul>", "<ul><li>+b +a<li>+d +c</ul>"),
     ("a b <code>c d</code> e f", "+b +a <code>c d</code> +f +e"),
     ('a <i translate="no">b</i> c', '+a <i translate="no">b</i> +c'),
+    ("a <i translate=NO >b</i> c", "+a <i translate=NO >b</i> +c"),
+    ("<p title=\"translate='no'\">a b</p>", "<p title=\"translate='no'\">+b +a</p>"),
+    ("<p class=a-notranslate>a b</p>", "<p class=a-notranslate>+b +a</p>"),
     (
         "a <i class='x notranslate'>b <i>c</i></i> d",
         "+a <i class='x notranslate'>b <i>c</i></i> +d",
@@ -40,10 +44,16 @@ EXAMPLES = (
     ("<script>a < b</script>c d", "<script>a < b</script>+d +c"),
     ("<style>p {}</style><!-- a b -->", "<style>p {}</style><!-- a b -->"),
     ("<title>a b</title>", "<title>+b +a</title>"),
+    # Comments as browsers read them, and a script that cannot end itself.
+    ("<!-->a b", "<!-->+b +a"),
+    ("<!--->a b", "<!--->+b +a"),
+    ("<!-- a --!>b c", "<!-- a --!>+c +b"),
+    ("<script/>a b</script>c d", "<script/>a b</script>+d +c"),
     # Sentences.
     ("Aa bb. <i>Cc dd.</i> E", "+bb. +Aa <i>+dd. +Cc</i> +E"),
     ("<i>Aa bb. Cc dd.</i>", "<i>+bb. +Aa +dd. +Cc</i>"),
     ("<pre>a b\nc d</pre>", "<pre>+b +a\n+d +c</pre>"),
+    ("x</pre><pre>a b\nc d</pre>", "+x</pre><pre>+b +a\n+d +c</pre>"),
     ("a\n  b", "+b +a"),
     ("Aa. <b>Bb. Cc</b>", "+Aa. <b>+Bb. +Cc</b>"),
     # An element across two sentences ends one and begins the other.
@@ -59,8 +69,23 @@ EXAMPLES = (
     ("<img src=x> a b", "<img src=x> +b +a"),
     ("<b>a b", "<b>+b +a"),
     ("a b</b>", "+b +a</b>"),
-    ("<a>a</i> b</a>", "<a></i>+b +a</a>"),
+    ("<a>a</i> b</a>", "<a>+b +a</i></a>"),
     ("<a><b>a b</a>", "<a><b>+b +a</a>"),
+    # Texts that only look like one word.
+    ("<a>a b</a><a>c d</a>", "<a>+b +a</a><a>+d +c</a>"),
+    ("<i><a>a b</a></i><a>c d</a> e", "<i><a>+b +a</a></i>+e <a>+d +c</a>"),
+    ("<b>a b</b><i>Cc d</i>", "<b>+b +a</b><i>+d +Cc</i>"),
+    ("aa bb.<i>Cc dd.</i>Ee f", "+bb. +aa<i>+dd. +Cc</i>+f +Ee"),
+    ("<label>a b</label><input>c d", "<label>+b +a</label><input>+d +c"),
+    # A word with tags in it.
+    ("a <b>b</b>c d", "+d <b>+bc</b> +a"),
+    ("<b>U.</b>S. a", "+a <b>+U.S.</b>"),
+    # Notes and exponents belong to the word before.
+    ("a b<sup>2</sup> c", "+c +b<sup>2</sup> +a"),
+    ("a<sup><a href=x>[1]</a></sup> b", "+b +a<sup><a href=x>[1]</a></sup>"),
+    ("H<sub>2</sub>O a", "+a <sub>+H2O</sub>"),
+    ("Aa bb.<sup>2</sup> Cc", "+bb. +Aa<sup>2</sup> +Cc"),
+    ("a b<img> c", "+c +b<img> +a"),
     # Nothing to translate.
     ("<p> &nbsp; </p>", "<p> &nbsp; </p>"),
     ("<p>&mdash;</p>", "<p>&mdash;</p>"),
@@ -78,6 +103,12 @@ def translate(*documents, backend=None):
 @pytest.mark.parametrize(("document", "expected"), EXAMPLES)
 def test_documents_translated_by_hand(document, expected):
     assert translate(document) == [expected]
+
+
+def test_sentences_without_spaces_between_them_get_one(monkeypatch):
+    monkeypatch.setattr(fake_backend, "translate_words", lambda text: f"{len(text)}.")
+    document = "<p>一二。<b>三四五。</b>六。</p>七。<br>八。\n九十。"
+    assert translate(document) == ["<p>3. <b>4. </b>2.</p>2.<br>2.\n3."]
 
 
 def test_several_documents_are_translated_in_one_call():
@@ -270,6 +301,7 @@ def test_many_sentences_and_tags_take_linear_time():
         "</i>a<p>",
         "a <img> b. ",
     ):
-        translate(unit * 1500, backend=Cut())
+        translate(f"a {unit * 1500} b", backend=Cut())
+    translate(f"a {'<img>' * 20_000} b", backend=Cut())
     # Quadratic time would be minutes.
     assert time.process_time() - start < 30

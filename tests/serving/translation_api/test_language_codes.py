@@ -38,7 +38,10 @@ def test_clients_name_languages_in_several_ways():
         ("zh", "zh-Hans"),
         ("zt", "zh-Hant"),
         ("ZH-hant", "zh-Hant"),
-        ("zh-TW", None),  # either
+        ("zh-TW", "zh-Hant"),
+        ("zh_CN", "zh-Hans"),
+        ("zh-Hant-HK", "zh-Hant"),
+        ("zh-Hans-CN", "zh-Hans"),
         ("de", None),
         ("auto", None),
         ("", None),
@@ -46,6 +49,12 @@ def test_clients_name_languages_in_several_ways():
         assert find_code(wanted, served) == expected, wanted
     assert find_code("zt", ("zh",)) == "zh"
     assert find_code("zh", ("zh", "zh-Hans")) == "zh"
+    assert find_code("zh-Hans", ("zh", "zh-Hant")) == "zh"
+    assert find_code("pt-PT", ("en", "pt", "pt-BR")) == "pt"
+    assert find_code("en-US", ("en-GB", "en")) == "en"
+    assert find_code("en", ("en-GB", "en-US")) is None  # either
+    assert find_code("no", ("nb", "en")) == "nb"
+    assert find_code("he", ("en", "iw")) == "iw"
 
 
 def test_names_are_english():

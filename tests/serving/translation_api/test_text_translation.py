@@ -14,6 +14,7 @@ from t2t_keras.serving.translation_api.text_translation import (
     translate_texts,
 )
 from t2t_keras.serving.workers import Cancelled, CancelToken
+from tests.serving.translation_api import fake_backend
 from tests.serving.translation_api.fake_backend import FakeBackend
 
 
@@ -45,12 +46,25 @@ def test_spacing_stays(translator, backend):
 
 
 def test_texts_without_letters_stay_as_they_are(translator, backend):
-    texts = ["", " \n", "🙂 !!", "--- 4", "…\nOne"]
+    texts = ["", " \n", "🙂 !!", "2024-05-01 12:30", "…\nOne", "1. Two"]
     results = translate_texts(texts, "en", translator)
     assert [each.translations[0] for each in results] == [
-        *("", " \n", "🙂 !!", "+4 +---", "…\n+One"),
+        *("", " \n", "🙂 !!", "2024-05-01 12:30", "…\n+One", "1. +Two"),
     ]
-    assert sorted(backend.sentences()) == ["--- 4", "One"]
+    assert sorted(backend.sentences()) == ["One", "Two"]
+
+
+def test_sentences_without_spaces_between_them_get_one(translator, monkeypatch):
+    (result,) = translate_texts(["狗在睡觉。\u3000猫呢。好。"], "zh", translator, 1)
+    assert result.translations[0] == "+狗在睡觉。\u3000+猫呢。+好。"
+    monkeypatch.setattr(
+        fake_backend, "translate_words", lambda text: f"It is {text[0]}."
+    )
+    (result,) = translate_texts(["狗在睡觉。猫呢。\n好。"], "zh", translator, 1)
+    assert result.translations == [
+        *("It is 狗. It is 猫.\nIt is 好.", "It is 狗.' It is 猫.'\nIt is 好.'"),
+    ]
+    assert result.sentences[0] == ("狗在睡觉。", "It is 狗. ", "")
 
 
 def test_abbreviations_are_those_of_the_language(translator, backend):

@@ -225,6 +225,18 @@ target.addEventListener("keydown", (event) => {
   }
 });
 
+// Search keywords of browsers and bookmarks open /?source=en&target=de&q=TEXT.
+function fillFromAddress() {
+  const asked = new URLSearchParams(location.search);
+  for (const [select, name] of [[from, "source"], [to, "target"]]) {
+    const known = [...select.options].some((each) => each.value === asked.get(name));
+    if (known) select.value = asked.get(name);
+    showLanguages();
+  }
+  source.value = asked.get("q") || "";
+  if (source.value) form.requestSubmit();
+}
+
 (async () => {
   try {
     const settings = await ask("frontend/settings");
@@ -232,6 +244,7 @@ target.addEventListener("keydown", (event) => {
     if (settings.charLimit > 0) source.maxLength = settings.charLimit;
     languages = await ask("languages");
     showLanguages();
+    fillFromAddress();
   } catch (error) {
     say(error.message, true);
   }
