@@ -10,6 +10,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from t2t_keras.serving.http.encodings import list_encodings
+
+# Of a gzip file. Each takes time, even if it is empty.
+_MAX_MEMBERS = 10_000
+# Read at a time: what follows the end of a member is copied.
+_PIECE_BYTES = 16 * 2**10
+
 Result = TypeVar("Result")
 
 
@@ -61,9 +68,14 @@ class BodyReader:
                 another encoding.
             ClientDisconnect: If the client left.
         """
-        encoding = request.headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip", "x-gzip", ""):
-            raise HttpError(415, f"Content-Encoding must be gzip. Received: {encoding}")
+        encodings = list_encodings(request.headers)
+        if encodings not in ([], ["gzip"], ["x-gzip"]):
+            received = ", ".join(encodings)
+            raise HttpError(415, f"Content-Encoding must be gzip. Received: {received}")
+        length = request.headers.get("content-length", "")
+        if length.isdecimal():
+            # Before the client is told to send the body, or as soon as possible.
+            self._check_size(int(length))
         body = bytearray()
         try:
             async with asyncio.timeout(self._seconds):
@@ -82,20 +94,32 @@ class BodyReader:
             ) from None
         finally:
             self._free_bytes += len(body)
-        if encoding in ("gzip", "x-gzip"):
-            return self._decompress(bytes(body))
-        return bytes(body)
+        return self._decompress(body) if encodings else bytes(body)
 
-    def _decompress(self, body: bytes) -> bytes:
+    def _decompress(self, body: bytearray) -> bytes:
+        """Returns the contents of all members of a gzip file, one after another."""
+        content, start, members = bytearray(), 0, 1
         decompressor = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-        try:
-            content = decompressor.decompress(body, self._max_bytes + 1)
-        except zlib.error as error:
-            raise HttpError(400, f"The body is not valid gzip: {error}") from error
-        self._check_size(len(content))
+        while start < len(body):
+            if decompressor.eof:
+                decompressor = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+                members += 1
+            if members > _MAX_MEMBERS:
+                raise HttpError(
+                    400, f"The body has more than {_MAX_MEMBERS:,} members of gzip."
+                )
+            piece = body[start : start + _PIECE_BYTES]
+            try:
+                content += decompressor.decompress(
+                    piece, self._max_bytes + 1 - len(content)
+                )
+            except zlib.error as error:
+                raise HttpError(400, f"The body is not valid gzip: {error}") from error
+            self._check_size(len(content))
+            start += len(piece) - len(decompressor.unused_data)
         if not decompressor.eof:
             raise HttpError(400, "The body is not valid gzip: its end is missing.")
-        return content
+        return bytes(content)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_bytes:

@@ -7,13 +7,15 @@ holds a connection and no thread, and only for a limited time.
 import asyncio
 import resource
 import socket
-from typing import Any
+from typing import Any, cast
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from t2t_keras.errors import UserError
+from t2t_keras.serving.http.encodings import AcceptedEncodings
+from t2t_keras.serving.http.lingering import LingeringTransport
 
 # Longest time in which the head of a request must arrive.
 _HEAD_SECONDS = 20.0
@@ -35,7 +37,7 @@ class HttpServer:
     def __init__(self, app: Any, host: str, port: int, grace_seconds: int = 1):
         self._address = host, port
         config = uvicorn.Config(
-            app,
+            AcceptedEncodings(app),
             http=_Protocol,
             ws="none",
             log_config=None,
@@ -80,21 +82,34 @@ class HttpServer:
 
 
 class _Protocol(H11Protocol):
-    """Uvicorn's protocol with limits on the time of a request's head and of answers."""
+    """Uvicorn's protocol with limits on the time of a request's head and of answers.
+
+    An answer reaches a client also while it is still sending its request.
+    """
 
     _timer: asyncio.TimerHandle | None = None
     _answer_timer: asyncio.TimerHandle | None = None
+    _lingering: LingeringTransport
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        self._lingering = LingeringTransport(
+            transport,
+            self.loop,
+            lambda: self.conn.their_state in (h11.SEND_BODY, h11.ERROR),
+        )
+        super().connection_made(cast(asyncio.Transport, self._lingering))
         self._set_timer()
 
     def data_received(self, data: bytes) -> None:
+        if self._lingering.lingers:
+            self._lingering.discard(data)
+            return
         super().data_received(data)
         self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._lingering.stop_timer()
         self._stop_timer()
         self._stop_answer_timer()
 
