@@ -10,7 +10,8 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import grpc
 import numpy as np
@@ -24,8 +25,11 @@ _POLL_SECONDS = 0.05
 # Behind the names of models: TensorFlow's errors number inputs in this order.
 _SCOPE = "zz_cancellation"
 
-# Runs ops of a graph with values for its placeholders.
-RunOps = Callable[[Sequence[tf.Operation], Mapping[tf.Tensor, np.ndarray]], object]
+Result = TypeVar("Result")
+# Values of placeholders.
+Feeds = Mapping[tf.Tensor, np.ndarray]
+# Runs ops of a graph.
+RunOps = Callable[[Sequence[tf.Operation], Feeds], object]
 
 
 class StepCancellation:
@@ -63,8 +67,12 @@ class StepCancellation:
             )
             self._stop = tf.compat.v1.placeholder(tf.bool, [], name="stop")
             self._control = _control(handle, self._stop)
+            self._watched = tf.compat.v1.placeholder(tf.bool, [], name="watched")
+            # If it is false, nothing that follows runs. TensorFlow takes that for a
+            # step of the same kind, and has prepared its graph already.
+            _, watched_handle = tf.raw_ops.Switch(data=handle, pred=self._watched)
             (message,) = tf.raw_ops.QueueDequeueV2(
-                handle=handle, component_types=[tf.int32]
+                handle=watched_handle, component_types=[tf.int32]
             )
             watch = tf.raw_ops.Assert(
                 condition=tf.equal(message, _FINISHED),
@@ -84,24 +92,17 @@ class StepCancellation:
         """Returns the ops to run with a step that fetches these tensors."""
         return next(ops for names, ops in self._targets if names.issuperset(fetches))
 
-    def is_consequence(self, error: ServingError) -> bool:
-        """Returns whether an error hides that of the model.
-
-        If an op fails inside a function that is not inlined, TensorFlow first stops all
-        ops that wait, and reports the first of these.
-        """
-        return error.code is grpc.StatusCode.CANCELLED and _SCOPE in error.message
-
-    @contextlib.contextmanager
-    def step(
+    def run(
         self,
+        step: Callable[[Feeds], Result],
         run_ops: RunOps,
         cancel_token: CancelToken,
         timeout_seconds: float | None,
-    ) -> Iterator[dict[tf.Tensor, np.ndarray]]:
-        """Yields what to feed with a step, which stops if its request is canceled.
+    ) -> Result:
+        """Returns the result of a step, which stops if its request is canceled.
 
         Args:
+            step: Runs the step with these feeds; called again to learn its error.
             run_ops: Runs ops in the session of the step, in the thread of the caller.
             cancel_token: Canceled if nobody waits for the step.
             timeout_seconds: Longest wait for a free slot; None for no limit.
@@ -120,8 +121,14 @@ class StepCancellation:
 
         try:
             with cancel_token.calling(stop):
-                yield {self._slot: slot, self._zero: np.array(0, np.int32)}
-            clean = not cancel_token.cancelled
+                try:
+                    result = step(self._feeds(slot, watched=True))
+                    clean = not cancel_token.cancelled
+                except ServingError as error:
+                    if cancel_token.cancelled or not _is_consequence(error):
+                        raise
+                    result = step(self._feeds(slot, watched=False))
+            return result
         except ServingError:
             if cancel_token.cancelled:
                 raise cancelled() from None
@@ -134,6 +141,13 @@ class StepCancellation:
                 if not clean:
                     self._run_control(run_ops, slot, stop=False)
                 self._free.put(slot)
+
+    def _feeds(self, slot: np.ndarray, watched: bool) -> Feeds:
+        return {
+            self._slot: slot,
+            self._zero: np.array(0, np.int32),
+            self._watched: np.array(watched),
+        }
 
     def _run_control(self, run_ops: RunOps, slot: np.ndarray, stop: bool) -> None:
         run_ops(self._control, {self._slot: slot, self._stop: np.array(stop)})
@@ -151,6 +165,15 @@ class StepCancellation:
             with contextlib.suppress(queue.Empty):
                 return self._free.get(timeout=min(left, _POLL_SECONDS))
         raise cancelled()
+
+
+def _is_consequence(error: ServingError) -> bool:
+    """Returns whether an error hides that of the model.
+
+    If an op fails inside a function that is not inlined, TensorFlow first stops all
+    ops that wait, and reports the first of these.
+    """
+    return error.code is grpc.StatusCode.CANCELLED and _SCOPE in error.message
 
 
 def _finish(

@@ -174,26 +174,22 @@ class ModelSession:
                 raise invalid_argument(f"FetchOutputs {name}: output index too large")
         tensors = [self._tensors[name] for name in fetches]
         fed = {self._tensors[name]: value for name, value in feeds.items()}
+        targets = self._cancellation.targets(fetches)
         start = time.monotonic()
-        try:
-            with self._cancellation.step(
-                functools.partial(self._run_ops, []),
-                cancel_token or CancelToken(),
-                timeout_seconds,
-            ) as slot:
-                if timeout_seconds is not None:
-                    timeout_seconds -= time.monotonic() - start
-                values = self._run_ops(
-                    tensors,
-                    self._cancellation.targets(fetches),
-                    fed | slot,
-                    timeout_seconds,
-                    thread_pool,
-                )
-        except ServingError as error:
-            if not self._cancellation.is_consequence(error):
-                raise
-            values = self._run_ops(tensors, [], fed, timeout_seconds, thread_pool)
+
+        def step(own_feeds: Mapping[tf.Tensor, np.ndarray]) -> Sequence[Any]:
+            left = timeout_seconds
+            if left is not None:
+                left -= time.monotonic() - start
+            all_feeds = {**fed, **own_feeds}
+            return self._run_ops(tensors, targets, all_feeds, left, thread_pool)
+
+        values = self._cancellation.run(
+            step,
+            functools.partial(self._run_ops, []),
+            cancel_token or CancelToken(),
+            timeout_seconds,
+        )
         return [
             np.asarray(value, object if tensor.dtype == tf.string else None)
             for tensor, value in zip(tensors, values, strict=True)

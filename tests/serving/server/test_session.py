@@ -64,6 +64,25 @@ def test_the_message_of_an_assertion_reaches_the_client(session, signature):
     assert outputs["translation"].tolist() == [b"BREAD"]
 
 
+def test_an_error_is_found_without_preparing_the_graph_again(session, monkeypatch):
+    """TensorFlow does so for each set of fetches, targets and feeds, for seconds."""
+    sets, run_ops = [], session._run_ops
+
+    def record(fetches, targets, feeds, *others):
+        names = [each.name for each in (*fetches, *targets, *feeds)]
+        if fetches:
+            sets.append(sorted(names))
+        return run_ops(fetches, targets, feeds, *others)
+
+    monkeypatch.setattr(session, "_run_ops", record)
+    run(session, "picky_inside", text=texts(b"bread"))
+    for _ in range(20):
+        with pytest.raises(ServingError, match="poison is not food"):
+            run(session, "picky_inside", text=texts(b"poison"))
+    assert len(sets) > 1
+    assert all(each == sets[0] for each in sets)
+
+
 def test_the_runtime_stops_at_the_deadline(session):
     start = time.monotonic()
     with pytest.raises(ServingError) as caught:
