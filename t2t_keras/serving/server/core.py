@@ -87,7 +87,7 @@ class ServerCore:
             return dict(servable.signatures[name].inputs)
 
     def metadata(self, request: Any) -> Any:
-        """Returns the signatures of a version, without their defaults."""
+        """Returns the signatures of a version."""
         spec = _model_spec(request)
         if not request.metadata_field:
             raise invalid_argument(
@@ -101,7 +101,6 @@ class ServerCore:
         with self.models.use(spec) as (number, servable):
             for name, contract in servable.signatures.items():
                 signatures.signature_def[name].CopyFrom(contract)
-                signatures.signature_def[name].ClearField("defaults")
             response.model_spec.version.value = number
         response.model_spec.name = spec.name
         response.metadata[_SIGNATURE_DEF].Pack(signatures)

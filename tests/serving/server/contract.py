@@ -246,7 +246,7 @@ ANSWERS = MappingProxyType(
         ),
         "the signatures": (
             signature_names,
-            (2, True, ["alpha", "beam_size", "text"], 0),
+            (2, True, ["alpha", "beam_size", "text"], ["alpha", "beam_size"]),
         ),
         "metadata of a version": (metadata_version(version=1), 1),
         "metadata of a label": (metadata_version(label="stable"), 1),

@@ -116,7 +116,10 @@ def test_metadata(client):
     text = signatures["serving_default"]["inputs"]["text"]
     assert text["dtype"] == "DT_STRING"
     assert text["tensor_shape"]["dim"] == [{"size": "-1", "name": ""}]
-    assert signatures["with_options"]["defaults"] == {}
+    defaults = signatures["with_options"]["defaults"]
+    assert sorted(defaults) == ["alpha", "beam_size"]
+    assert defaults["beam_size"]["int_val"] == [4]
+    assert defaults["alpha"]["float_val"] == [0.6]
 
 
 MALFORMED = "Malformed request: "
