@@ -6,9 +6,7 @@ Shapes: B batch.
 """
 
 import base64
-import binascii
 import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,12 +20,14 @@ from t2t_keras.serving.server.errors import (
     invalid_argument,
     unimplemented,
 )
-from t2t_keras.serving.server.tensors import to_array, to_proto
+from t2t_keras.serving.server.json_documents import parse_document
+from t2t_keras.serving.server.tensors import MOST_DIMENSIONS, to_array, to_proto
 
 # Longest extract of a value in a message.
 _LONGEST_VALUE = 256
-# Escapes of both halves of surrogate pairs.
-_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+# White space between and after the characters of base64, as tools write it, is skipped.
+_SPACE = re.compile(r"[ \t\n\v\f\r]+")
+_BASE64 = re.compile(r"([A-Za-z0-9+/]*+)([=.]*+)")
 # An output whose name ends so is encoded in base64.
 _BYTES = "_bytes"
 _INTEGERS = (
@@ -43,17 +43,23 @@ _INTEGERS = (
 
 
 class PredictBody(NamedTuple):
-    """Body of a request to predict.
+    """Body of a request to predict, of which only the signature's name is checked.
+
+    The signature is looked up before the tensors: if the model is not there, no tensors
+    are right or wrong.
 
     Attributes:
         signature_name: Name of the signature; "" for the default.
-        rows: Value of "instances", a list of rows; None in the other format.
-        columns: Value of "inputs": tensors by name, or the only tensor.
+        document: Members of the body.
     """
 
     signature_name: str
-    rows: list[Any] | None
-    columns: Any
+    document: dict[str, Any]
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether it has rows ("instances") rather than columns ("inputs")."""
+        return "instances" in self.document
 
 
 def parse_body(body: bytes) -> PredictBody:
@@ -62,64 +68,16 @@ def parse_body(body: bytes) -> PredictBody:
     Raises:
         ServingError: If it is no JSON, or not of the API.
     """
-    value = _parse_json(body)
-    if not isinstance(value, dict):
-        raise invalid_argument(f"JSON Value: {_extract(value)} Is not object")
-    name = value.get("signature_name", "")
+    document = parse_document(body)
+    if not isinstance(document, dict):
+        raise invalid_argument(f"JSON Value: {_extract(document)} Is not object")
+    name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid_argument(
-            f"JSON Value: {_extract(value)} not formatted correctly. 'signature_name' "
-            "key must be a string value."
+            f"JSON Value: {_extract(document)} not formatted correctly. "
+            "'signature_name' key must be a string value."
         )
-    if "instances" not in value:
-        if "inputs" not in value:
-            raise invalid_argument("Missing 'inputs' or 'instances' key")
-        return PredictBody(name, None, value["inputs"])
-    rows = value["instances"]
-    problem = ""
-    if "inputs" in value:
-        problem = (
-            "Not formatted correctly expecting only one of 'inputs' or 'instances' "
-            "keys to exist "
-        )
-    elif not isinstance(rows, list):
-        problem = "Expecting 'instances' to be an list/array"
-    elif not rows:
-        problem = "No values in 'instances' array"
-    if problem:
-        raise invalid_argument(f"JSON Value: {_extract(value)} {problem}")
-    return PredictBody(name, rows, None)
-
-
-def _parse_json(body: bytes) -> Any:
-    if not body:
-        raise invalid_argument("JSON Parse error: The document is empty")
-    try:
-        text = body.decode("utf-8-sig").lstrip(" \t\r\n")
-        # What follows the first value is ignored, as in TensorFlow Serving.
-        value = json.JSONDecoder().raw_decode(text)[0]
-        # UTF-8 has no half of a surrogate pair, in whatever string it is.
-        if _HALF_PAIR.search(text):
-            json.dumps(value, ensure_ascii=False).encode()
-        return value
-    except UnicodeEncodeError as error:
-        raise invalid_argument(
-            "JSON Parse error: The surrogate pair in string is invalid. Received: "
-            + _extract(error.object[error.start :])
-        ) from error
-    except UnicodeDecodeError as error:
-        raise invalid_argument(
-            f"JSON Parse error: Invalid encoding in string: {error.reason} at offset: "
-            f"{error.start}"
-        ) from error
-    except json.JSONDecodeError as error:
-        raise invalid_argument(
-            f"JSON Parse error: Invalid value. {error.msg} at offset: {error.pos}"
-        ) from error
-    except (RecursionError, ValueError) as error:
-        raise invalid_argument(
-            f"JSON Parse error: Invalid value. {error} at offset: 0"
-        ) from error
+    return PredictBody(name, document)
 
 
 def to_request(body: PredictBody, inputs: Mapping[str, Any]) -> Any:
@@ -138,14 +96,34 @@ def to_request(body: PredictBody, inputs: Mapping[str, Any]) -> Any:
         )
     request = predict_pb2.PredictRequest()
     request.model_spec.signature_name = body.signature_name
-    if body.rows is not None:
-        columns = _columns_of_rows(body.rows, inputs)
+    if body.by_rows:
+        arrays = _arrays_of_rows(_rows(body.document), inputs)
+    elif "inputs" in body.document:
+        arrays = {
+            name: _array(value, tf.as_dtype(inputs[name].dtype))
+            for name, value in _columns(body.document["inputs"], inputs).items()
+        }
     else:
-        columns = _columns(body.columns, inputs)
-    for name, value in columns.items():
-        dtype = tf.as_dtype(inputs[name].dtype)
-        request.inputs[name].CopyFrom(to_proto(_to_array(value, dtype)))
+        raise invalid_argument("Missing 'inputs' or 'instances' key")
+    for name, array in arrays.items():
+        request.inputs[name].CopyFrom(to_proto(array))
     return request
+
+
+def _rows(document: dict[str, Any]) -> list[Any]:
+    rows = document["instances"]
+    if "inputs" in document:
+        problem = (
+            "Not formatted correctly expecting only one of 'inputs' or 'instances' "
+            "keys to exist "
+        )
+    elif not isinstance(rows, list):
+        problem = "Expecting 'instances' to be an list/array"
+    elif not rows:
+        problem = "No values in 'instances' array"
+    else:
+        return rows
+    raise invalid_argument(f"JSON Value: {_extract(document)} {problem}")
 
 
 def _columns(value: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,53 +140,109 @@ def _columns(value: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value[name] for name in inputs}
 
 
-def _columns_of_rows(rows: list[Any], inputs: Mapping[str, Any]) -> dict[str, list]:
+def _arrays_of_rows(
+    rows: list[Any], inputs: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
     named = _is_named(rows[0])
     if not isinstance(rows[0], dict) and len(inputs) > 1:
         raise invalid_argument(
             "instances is a plain list, but expecting list of objects as multiple "
             "input tensors required as per tensorinfo_map"
         )
+    columns = {
+        name: _Column(tf.as_dtype(inputs[name].dtype))
+        for name in (inputs if named else list(inputs)[:1])
+    }
     for index, row in enumerate(rows):
-        if named and not _is_named(row):
+        if named != _is_named(row):
+            expected = "object but got list" if named else "value/list but got object"
             raise invalid_argument(
-                f"Expecting object but got list at item {index} of input list"
+                f"Expecting {expected} at item {index} of input list"
             )
-        if not named and _is_named(row):
-            raise invalid_argument(
-                f"Expecting value/list but got object at item {index} of input list"
-            )
-        if not named:
-            continue
-        for name in row:
-            if name not in inputs:
+        items = row.items() if named else [(name, row) for name in columns]
+        for name, item in items:
+            try:
+                if name not in columns:
+                    raise invalid_argument(
+                        f"JSON object: does not have named input: {name}"
+                    )
+                columns[name].add(item)
+            except ServingError as error:
+                key = f" key: {name}" if named else ""
                 raise invalid_argument(
-                    f"Failed to process element: {index} key: {name} of 'instances' "
-                    "list. Error: INVALID_ARGUMENT: JSON object: does not have named "
-                    f"input: {name}"
-                )
-        if len(row) != len(inputs):
+                    f"Failed to process element: {index}{key} of 'instances' list. "
+                    f"Error: {error}"
+                ) from error
+        if named and len(row) != len(inputs):
             raise invalid_argument(
                 f"Failed to process element: {index} of 'instances' list. JSON object: "
                 f"{_extract(row)} keys must be equal to: {','.join(sorted(inputs))}"
             )
-    if named:
-        return {name: [row[name] for row in rows] for name in inputs}
-    (name, *_) = inputs
-    return {name: rows}
+    return {name: column.array(len(rows)) for name, column in columns.items()}
 
 
-def _to_array(value: Any, dtype: tf.DType) -> np.ndarray:
-    """Returns the array of a nested list of one depth and, at each, of one length."""
-    shape, inner = [], value
+class _Column:
+    """Values of one input, row by row; all rows have the shape of the first."""
+
+    def __init__(self, dtype: tf.DType):
+        self._dtype = dtype
+        self._values: list[Any] = []
+        self._size = 0
+        self._shape: list[int] | None = None
+
+    def add(self, item: Any) -> None:
+        shape = _shape(item, MOST_DIMENSIONS - 1)
+        before = len(self._values)
+        _add_values(item, self._dtype, shape, 0, self._values)
+        size = len(self._values) - before
+        if self._shape is None:
+            self._size, self._shape = size, shape
+        if size != self._size:
+            raise invalid_argument(
+                f"Expecting tensor size: {self._size} but got: {size}"
+            )
+        if shape != self._shape:
+            raise invalid_argument(
+                f"Expecting shape {_join(self._shape)} but got: {_join(shape)}"
+            )
+
+    def array(self, rows: int) -> np.ndarray:
+        return _to_array(self._values, self._dtype, [rows, *(self._shape or [])])
+
+
+def _array(value: Any, dtype: tf.DType) -> np.ndarray:
+    shape = _shape(value, MOST_DIMENSIONS)
+    values: list[Any] = []
+    _add_values(value, dtype, shape, 0, values)
+    return _to_array(values, dtype, shape)
+
+
+def _shape(value: Any, most: int) -> list[int]:
+    """Returns the lengths of nested lists, each the first of its list."""
+    shape = []
+    inner = value
     while isinstance(inner, list):
         shape.append(len(inner))
         inner = inner[0] if inner else None
-    values: list[Any] = []
-    _add_values(value, dtype, shape, 0, values)
-    kind = object if dtype == tf.string else dtype.as_numpy_dtype
-    array = np.empty(len(values), kind)
-    array[:] = values
+    if len(shape) > most:
+        raise invalid_argument(
+            f"JSON Value: {_extract(value)} makes a tensor of more than "
+            f"{MOST_DIMENSIONS} dimensions"
+        )
+    return shape
+
+
+def _join(shape: list[int]) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def _to_array(values: list[Any], dtype: tf.DType, shape: list[int]) -> np.ndarray:
+    array = np.empty(
+        len(values), object if dtype == tf.string else dtype.as_numpy_dtype
+    )
+    # A number that is too large for float32 is infinite, as in TensorFlow Serving.
+    with np.errstate(over="ignore"):
+        array[:] = values
     return array.reshape(shape)
 
 
@@ -252,19 +286,12 @@ def _scalar(value: Any, dtype: tf.DType) -> Any:
             return value
     elif dtype in (tf.float32, tf.float64):
         if number:
-            return _float(value)
+            return float(value)
     else:
         raise unimplemented(
             f"Conversion of JSON Value: {_extract(value)} to type: {dtype.name}"
         )
     raise _type_error(value, dtype)
-
-
-def _float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        return math.inf if value > 0 else -math.inf
 
 
 def _is_base64(value: Any) -> bool:
@@ -282,12 +309,14 @@ def _decode_base64(value: dict) -> bytes:
         raise invalid_argument(
             f"JSON Value: {_extract(value)} not formatted correctly for base64 data"
         )
-    text = value["b64"]
-    try:
+    match = _BASE64.fullmatch(_SPACE.sub("", value["b64"]))
+    if match:
+        digits, padding = match.groups()
+        missing = -len(digits) % 4
         # Padding is optional, as in TensorFlow Serving.
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise invalid_argument("Unable to base64 decode") from error
+        if missing < 3 and len(padding) in (0, missing):
+            return base64.b64decode(digits + "=" * missing)
+    raise invalid_argument("Unable to base64 decode")
 
 
 def _type_error(value: Any, dtype: tf.DType) -> ServingError:
@@ -304,8 +333,13 @@ def _type_error(value: Any, dtype: tf.DType) -> ServingError:
 
 
 def _extract(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+    text = ""
+    # Piece by piece, since a value may be large, or deeper than Python's stack.
+    for piece in json.JSONEncoder().iterencode(value):
+        text += piece
+        if len(text) > _LONGEST_VALUE:
+            return text[:_LONGEST_VALUE] + "…"
+    return text
 
 
 def from_response(response: Any, by_rows: bool) -> bytes:

@@ -13,12 +13,11 @@ from urllib.parse import unquote
 
 import grpc
 from google.protobuf import json_format
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Router, request_response
+from starlette.types import ASGIApp
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -33,6 +32,7 @@ from t2t_keras.serving.http.requests import (
 )
 from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.errors import (
+    ServingError,
     failed_precondition,
     invalid_argument,
     report_exception,
@@ -45,6 +45,7 @@ from t2t_keras.serving.server.json_tensors import (
 from t2t_keras.serving.workers import CancelToken, Workers
 
 _MODEL = r"(?P<name>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+_API = re.compile(r"/v1/.*", re.I)
 _POST = re.compile(rf"/v1/models/{_MODEL}:(?P<method>classify|regress|predict)", re.I)
 _GET = re.compile(rf"/v1/models(?:/{_MODEL})?(?P<metadata>/metadata)?", re.I)
 _CORS_HEADERS = MappingProxyType(
@@ -54,7 +55,6 @@ _CORS_HEADERS = MappingProxyType(
         "Access-Control-Allow-Headers": "Content-Type",
     }
 )
-_METHODS = ("GET", "POST", "OPTIONS", "HEAD", "PUT", "PATCH", "DELETE", "TRACE")
 # Status codes of HTTP; 500 for all others.
 _STATUSES = MappingProxyType(
     {
@@ -92,14 +92,12 @@ class RestOptions:
     metrics_path: str = ""
 
 
-def rest_app(core: ServerCore, workers: Workers, options: RestOptions) -> Starlette:
+def rest_app(core: ServerCore, workers: Workers, options: RestOptions) -> ASGIApp:
     """Returns the REST API as an ASGI application."""
     api = _RestApi(core, workers, options)
-    routes = [Route("/v1/{path:path}", api.answer, methods=list(_METHODS))]
-    if options.metrics_path:
-        routes.insert(0, Route(options.metrics_path, api.metrics))
-    middleware = [Middleware(GZipMiddleware, minimum_size=1024)]
-    return Starlette(routes=routes, middleware=middleware)
+    # Routes would compare decoded paths, and redirect some that are unknown.
+    router = Router(default=request_response(api.dispatch), redirect_slashes=False)
+    return GZipMiddleware(router, minimum_size=1024)
 
 
 class _RestApi:
@@ -109,9 +107,14 @@ class _RestApi:
         self._options = options
         self._bodies = BodyReader(options.max_body_bytes, options.timeout_seconds)
 
-    async def metrics(self, request: Request) -> Response:
-        """Returns the page for Prometheus."""
-        return Response(self._core.metrics.page(), media_type="text/plain")
+    async def dispatch(self, request: Request) -> Response:
+        """Answers any request."""
+        path = _path(request)
+        if path == self._options.metrics_path:
+            return Response(self._core.metrics.page(), media_type="text/plain")
+        if _API.fullmatch(path):
+            return await self.answer(request)
+        return Response("Not Found", 404, media_type="text/plain")
 
     async def answer(self, request: Request) -> Response:
         """Answers any request below /v1/."""
@@ -133,8 +136,7 @@ class _RestApi:
         return response
 
     async def _content(self, request: Request) -> bytes | str:
-        # Not what Starlette has decoded: a name may have an encoded slash.
-        path = request.scope["raw_path"].decode("latin-1")
+        path = _path(request)
         if request.method == "OPTIONS":
             if not re.match("https?://", request.headers.get("origin", "")):
                 raise failed_precondition("Origin header is missing in CORS preflight")
@@ -142,9 +144,12 @@ class _RestApi:
         pattern = {"GET": _GET, "POST": _POST}.get(request.method)
         match = pattern.fullmatch(path) if pattern else None
         if match is None:
-            raise invalid_argument(f"Malformed request: {request.method} {path}")
+            raise _malformed(request.method, path)
         spec = _model_spec(match)
-        method = match["method"].lower() if request.method == "POST" else ""
+        method = match["method"] if request.method == "POST" else ""
+        # Only the rest of a path is read without regard to case.
+        if method != method.lower():
+            raise _malformed(request.method, path)
         body = await self._bodies.read(request) if method == "predict" else b""
         with self._core.measure(spec.name, method, "REST"):
             if method == "predict":
@@ -156,20 +161,16 @@ class _RestApi:
                 return self._core.refuse(method)
             if not spec.name:
                 raise invalid_argument("Missing model name in request.")
-            return self._metadata(spec) if match["metadata"] else self._status(spec)
+            is_metadata = match["metadata"] == "/metadata"
+            return self._metadata(spec) if is_metadata else self._status(spec)
 
     def _predict(self, spec: Any, body: bytes, token: CancelToken) -> bytes:
-        try:
-            parts = parse_body(body)
-            spec.signature_name = parts.signature_name
-            message = to_request(parts, self._core.inputs(spec))
-            message.model_spec.CopyFrom(spec)
-            response = self._core.predict(message, self._options.timeout_seconds, token)
-            return from_response(response, by_rows=parts.rows is not None)
-        except RecursionError:
-            raise invalid_argument(
-                "JSON Parse error: The document is nested too deeply."
-            ) from None
+        parts = parse_body(body)
+        spec.signature_name = parts.signature_name
+        message = to_request(parts, self._core.inputs(spec))
+        message.model_spec.CopyFrom(spec)
+        response = self._core.predict(message, self._options.timeout_seconds, token)
+        return from_response(response, parts.by_rows)
 
     def _status(self, spec: Any) -> str:
         request = get_model_status_pb2.GetModelStatusRequest(model_spec=spec)
@@ -197,6 +198,20 @@ class _RestApi:
             for message in (response.model_spec, signatures)
         )
         return f'{{"model_spec": {model}, "metadata": {{"signature_def": {metadata}}}}}'
+
+
+def _path(request: Request) -> str:
+    """Returns the path as it was sent, since a name may have an encoded slash.
+
+    A query is part of it, as in TensorFlow Serving: it belongs to a name or is wrong.
+    """
+    query = request.scope["query_string"]
+    path = request.scope["raw_path"] + (b"?" + query if query else b"")
+    return path.decode("latin-1")
+
+
+def _malformed(method: str, path: str) -> ServingError:
+    return invalid_argument(f"Malformed request: {method} {path}")
 
 
 def _model_spec(match: re.Match[str]) -> Any:

@@ -88,8 +88,8 @@ def test_a_version_and_a_label_in_the_path(client):
     ]
     found = [each["predictions"][0]["translation"] for each in translations]
     assert found == ["v1:a", "v1:a", "v2:a", "v3:a"]
-    # The path is matched without regard to case.
-    assert post(client, PREDICT.replace("models", "MODELS"), TEXTS)[0] == 200
+    # The path is matched without regard to case, but the method is not.
+    assert post(client, PREDICT.replace("v1/models", "V1/MODELS"), TEXTS)[0] == 200
 
 
 def version_status(number):
@@ -102,6 +102,8 @@ def test_status(client):
     assert get(client, MODEL) == (200, everything)
     only = {"model_version_status": [version_status(2)]}
     assert get(client, f"{MODEL}/versions/2") == (200, only)
+    # As in TensorFlow Serving, where only "metadata" asks for metadata.
+    assert get(client, f"{MODEL}/versions/2/METADATA") == (200, only)
 
 
 def test_metadata(client):
@@ -131,6 +133,19 @@ REFUSALS = (
     ("POST", "/v1/models", "", 400, MALFORMED),
     ("GET", PREDICT, None, 400, MALFORMED),
     ("PUT", PREDICT, TEXTS, 400, MALFORMED + "PUT"),
+    ("POST", f"{MODEL}:PREDICT", TEXTS, 400, MALFORMED + f"POST {MODEL}:PREDICT"),
+    ("POST", f"{PREDICT}?x=1", TEXTS, 400, MALFORMED + f"POST {PREDICT}?x=1"),
+    ("GET", f"{MODEL}/metadata?x", None, 400, MALFORMED + f"GET {MODEL}/metadata?x"),
+    ("GET", f"{MODEL}?x=1", None, 404, "Could not find any versions of model transl"),
+    ("GET", "/v1/", None, 400, MALFORMED + "GET /v1/"),
+    ("FOO", MODEL, None, 400, MALFORMED + "FOO"),
+    (
+        "GET",
+        "/v1/models/a%0Ab",
+        None,
+        404,
+        "Could not find any versions of model a\nb",
+    ),
     ("DELETE", MODEL, None, 400, MALFORMED + "DELETE"),
     ("POST", f"{MODEL}/metadata", "", 400, MALFORMED),
     ("GET", f"{MODEL}/version/50:predict", None, 400, MALFORMED),
@@ -158,6 +173,21 @@ REFUSALS = (
         404,
         "Servable not found for request: Specific(translate, 99)",
     ),
+    # The signature is looked up before the tensors.
+    (
+        "POST",
+        "/v1/models/none:predict",
+        "{}",
+        404,
+        "Servable not found for request: Latest(none)",
+    ),
+    (
+        "POST",
+        PREDICT,
+        '{"signature_name": "nope"}',
+        400,
+        'Serving signature name: "nope" not found in signature def',
+    ),
     ("GET", "/v1/models/foo", None, 404, "Could not find any versions of model foo"),
     ("GET", "/v1/models/foo/metadata", None, 404, "Servable not found"),
     ("POST", f"{MODEL}/labels/x:predict", TEXTS, 400, "Unrecognized servable version"),
@@ -169,7 +199,23 @@ REFUSALS = (
         PREDICT,
         '{"instances": [1]}',
         400,
+        "Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: "
         "JSON Value: 1 Type: Number is not of",
+    ),
+    *(
+        (
+            "POST",
+            PREDICT,
+            f'{{"{key}": ' + "[" * levels + '"a"' + "]" * levels + "}",
+            400,
+            start,
+        )
+        # Deeper ones ended the process, or were taken for faults of the server.
+        for levels in (33, 64, 65, 500)
+        for key, start in (
+            ("instances", "Failed to process element: 0 of 'instances' list. Error: "),
+            ("inputs", "JSON Value: [[["),
+        )
     ),
     (
         "POST",
@@ -217,8 +263,18 @@ def test_refusals(client, method, path, body, status, message):
 
 
 def test_other_paths_are_not_found(client):
-    for path in ("/", "/statuspage", "/monitoring", "/v2/models"):
-        assert ask(client, "GET", path)[0] == 404, path
+    for path in (
+        "/",
+        "/statuspage",
+        "/monitoring",
+        "/monitoring/prometheus/metrics/",
+        "/monitoring/prometheus/metrics?x=1",
+        "/v1",
+        "/v10/models",
+        "/v2/models",
+    ):
+        for method in ("GET", "POST"):
+            assert ask(client, method, path)[0] == 404, path
 
 
 def test_cors(client):
