@@ -33,7 +33,7 @@ from t2t_keras.serving.server.session import OWN_THREAD, ModelSession, RunFn
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MOST_WARM_UPS = 1000
 # Of Linux: a thread of 5 gets a quarter of a core that one of 0 wants as well.
-_BACKGROUND_NICENESS = 5
+_LESS_PRIORITY = 5
 
 
 class Servable(NamedTuple):
@@ -139,7 +139,9 @@ class Loader:
 def _lower_priority() -> None:
     """Lowers the priority of this thread, which only Linux knows."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)
+        thread = threading.get_native_id()
+        own = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, own + _LESS_PRIORITY)
 
 
 def warm_up(
