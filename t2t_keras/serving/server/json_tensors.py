@@ -9,6 +9,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,15 +31,16 @@ _SPACE = re.compile(r"[ \t\n\v\f\r]+")
 _BASE64 = re.compile(r"([A-Za-z0-9+/]*+)([=.]*+)")
 # An output whose name ends so is encoded in base64.
 _BYTES = "_bytes"
-_INTEGERS = (
-    tf.int8,
-    tf.int16,
-    tf.int32,
-    tf.int64,
-    tf.uint8,
-    tf.uint16,
-    tf.uint32,
-    tf.uint64,
+# Smallest and largest values, looked up once: `DType` computes them at each call, which
+# takes longer than all else that is done for a value.
+_INTEGERS = MappingProxyType(
+    {
+        dtype: (int(dtype.min), int(dtype.max))
+        for dtype in (
+            *(tf.int8, tf.int16, tf.int32, tf.int64),
+            *(tf.uint8, tf.uint16, tf.uint32, tf.uint64),
+        )
+    }
 )
 
 
@@ -281,8 +283,8 @@ def _scalar(value: Any, dtype: tf.DType) -> Any:
         if isinstance(value, bool):
             return value
     elif dtype in _INTEGERS:
-        whole = number and isinstance(value, int)
-        if whole and dtype.min <= value <= dtype.max:
+        least, most = _INTEGERS[dtype]
+        if number and isinstance(value, int) and least <= value <= most:
             return value
     elif dtype in (tf.float32, tf.float64):
         if number:
