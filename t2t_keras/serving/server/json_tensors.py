@@ -6,6 +6,7 @@ Shapes: B batch.
 """
 
 import base64
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -288,7 +289,8 @@ def _scalar(value: Any, dtype: tf.DType) -> Any:
             return value
     elif dtype in (tf.float32, tf.float64):
         if number:
-            return float(value)
+            with contextlib.suppress(OverflowError):  # an integer of 309 digits
+                return float(value)
     else:
         raise unimplemented(
             f"Conversion of JSON Value: {_extract(value)} to type: {dtype.name}"

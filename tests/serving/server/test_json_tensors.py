@@ -115,6 +115,9 @@ def test_numbers_that_json_or_float32_does_not_have():
     check(found, "x", np.array([np.nan, inf, -inf, inf, -inf], np.float32))
     body = b'{"instances": [%b, 1e308]}' % (b"1" + b"0" * 308)
     check(arrays(body, x="float64"), "x", np.array([1e308, 1e308]))
+    body = b'{"instances": [%b]}' % (b"1" + b"0" * 400)
+    with pytest.raises(ServingError, match="Type: Number is not of expected type"):
+        arrays(body, x="float64")
 
 
 @pytest.mark.parametrize("dtype", ["string", "float32", "int64"])
