@@ -175,7 +175,8 @@ def _odd_path(api: str, generator: random.Random) -> HostileHttp:
         "/../../etc/passwd",
         "/%ff%fe:predict",
         "/v1/models/" + "a" * generator.choice((1_000, 20_000)) + ":predict",
-        "//" + path,
+        # Slashes before the path are those of a base URL.
+        "/x//" + path,
         "*",
         "http://other" + path[:-1],
         path[:-1] + "\u00e4",
