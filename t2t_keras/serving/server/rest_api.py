@@ -37,8 +37,8 @@ from t2t_keras.serving.server.errors import (
     invalid_argument,
     report_exception,
 )
-from t2t_keras.serving.server.json_tensors import (
-    from_response,
+from t2t_keras.serving.server.json_answers import from_response
+from t2t_keras.serving.server.json_requests import (
     parse_body,
     to_request,
 )
