@@ -296,8 +296,10 @@ def test_bad_flags_are_refused(tmp_path, base, monkeypatch):
             assert message.format(**names) in done.stderr, (arguments, done.stderr)
 
 
-def test_what_tensorflow_serving_accepts_is_accepted(tmp_path):
+def test_what_tensorflow_serving_accepts_is_accepted(tmp_path, monkeypatch):
     """As its image starts it, whose base path need not exist beside the file."""
+    # Otherwise XLA would be disabled for the rest of this process.
+    monkeypatch.setattr(development_server, "disable_xla", lambda: None)
     file = tmp_path / "models.config"
     file.write_text('model_config_list { config { name: "no path" } }')
     done = run_program(

@@ -37,6 +37,8 @@ from t2t_keras.serving.workers import Workers
 
 # Reloads that wait for their models at a time; further ones wait for these.
 _RELOADS = 4
+# When a call has ended, its answer is still to be sent.
+_STOP_SECONDS = 1.0
 # Takes a request and the seconds left for it, and returns the answer.
 Answer = Callable[[Any, float | None], Awaitable[Message]]
 
@@ -119,9 +121,9 @@ class GrpcServer:
         return port
 
     async def stop(self) -> None:
-        """Ends at once; requests under way are canceled."""
+        """Ends within a second; requests that are still under way are canceled."""
         self._reloads.shutdown(wait=False, cancel_futures=True)
-        await self._server.stop(None)
+        await self._server.stop(_STOP_SECONDS)
 
     def _listen(self, address: str) -> int:
         try:
