@@ -363,7 +363,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "sentences of Chinese are one word in English",
         "t2t_keras.serving.translation_api.sentence_translation",
-        "with_gap",
+        "_gap",
         "space or not translation or not following",
         "True",
     ),

@@ -48,6 +48,14 @@ def wait_for_token(token: CancelToken) -> None:
         assert cancelled.wait(60)
 
 
+async def begin(workers, work, begun: threading.Event) -> asyncio.Task:
+    """Returns the task of work, which has set `begun`."""
+    task = asyncio.ensure_future(workers.run(work))
+    while not begun.is_set():
+        await asyncio.sleep(0.001)
+    return task
+
+
 def test_work_ends_with_the_task_that_waits_for_it():
     begun = []
 
@@ -87,9 +95,7 @@ def test_nothing_is_logged_of_work_that_fails_when_it_is_canceled(caplog):
 
     async def main():
         workers = Workers(1)
-        task = asyncio.ensure_future(workers.run(work))
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
+        task = await begin(workers, work, begun)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -114,9 +120,7 @@ def test_a_place_is_free_only_when_its_call_has_ended():
 
     async def main():
         workers = Workers(1)
-        task = asyncio.ensure_future(workers.run(work))
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
+        task = await begin(workers, work, begun)
         task.cancel()
         await asyncio.sleep(0.05)
         with pytest.raises(WorkersBusyError):
@@ -141,9 +145,7 @@ def test_draining_waits_for_calls_and_then_cancels_them():
                 wait_for_token(token)
             return "answer"
 
-        task = asyncio.ensure_future(workers.run(work))
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
+        task = await begin(workers, work, begun)
         asyncio.get_running_loop().call_later(0.05, gate.set)
         start = time.monotonic()
         await workers.drain(seconds)

@@ -63,7 +63,7 @@ def to_scalar(value: Any, dtype: tf.DType) -> Any:
         raise unimplemented(
             f"Conversion of JSON Value: {extract(value)} to type: {dtype.name}"
         )
-    raise type_error(value, dtype)
+    raise _type_error(value, dtype)
 
 
 def is_base64(value: Any) -> bool:
@@ -93,8 +93,7 @@ def _decode_base64(value: dict) -> bytes:
     raise invalid_argument("Unable to base64 decode")
 
 
-def type_error(value: Any, dtype: tf.DType) -> ServingError:
-    """Returns the error of a value that is of another kind than its tensor."""
+def _type_error(value: Any, dtype: tf.DType) -> ServingError:
     kinds = {None: "Null", False: "False", True: "True"}
     kind = "Number"
     if value is None or isinstance(value, bool):

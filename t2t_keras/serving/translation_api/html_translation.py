@@ -17,7 +17,7 @@ from t2t_keras.serving.translation_api.html_runs import Node, Run, read_runs
 from t2t_keras.serving.translation_api.sentence_translation import (
     SentenceTranslator,
     is_translatable,
-    with_gap,
+    with_gaps,
 )
 from t2t_keras.serving.translation_api.tag_placement import (
     Element,
@@ -154,13 +154,11 @@ def _with_gaps(
     translations: Sequence[str], runs: Sequence[Sequence[_Sentence]]
 ) -> Iterator[str]:
     """Yields translations, with a space at the end where one is missing in a run."""
-    number = 0
+    left = iter(translations)
     for sentences in runs:
-        for index, sentence in enumerate(sentences, 1):
-            last = index == len(sentences)
-            following = "" if last else translations[number + 1]
-            yield with_gap(translations[number], sentence.space, following)
-            number += 1
+        parts = [[next(left)] for _ in sentences]
+        for part in with_gaps(parts, [each.space for each in sentences]):
+            yield part[0]
 
 
 def _join(run: Run, sentences: Sequence[_Sentence], rendered: Iterator[str]) -> str:

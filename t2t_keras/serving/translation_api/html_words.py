@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from html import unescape
 
 from t2t_keras.serving.translation_api import html_tokens
 from t2t_keras.serving.translation_api.html_tokens import Token
+from t2t_keras.serving.translation_api.sentence_translation import is_translatable
 
 _SENTENCE_END = re.compile(r"\w\w[.!?\u2026]$")
 # Most tokens of a reference to a note, with links and brackets of their own in it.
@@ -66,7 +68,7 @@ def _end_of_note(tokens: Sequence[Token], start: int) -> int:
         return start + 1
     for number in range(start + 1, min(start + _LONGEST_NOTE, len(tokens))):
         token = tokens[number]
-        if token.kind == html_tokens.TEXT and any(c.isalpha() for c in token.raw):
+        if token.kind == html_tokens.TEXT and is_translatable(unescape(token.raw)):
             break
         if token.kind == html_tokens.END and token.name == first.name:
             after = tokens[number + 1] if number + 1 < len(tokens) else token

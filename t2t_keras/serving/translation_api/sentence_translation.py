@@ -67,8 +67,9 @@ class SentenceTranslator:
         if cut:
             parts = iter(self.translate(halves, alternatives))
             for index, space in cut:
-                both = [next(parts), next(parts)]
-                hypotheses[index] = join_alternatives(both, [space, ""])
+                spaces = [space, ""]
+                both = with_gaps([next(parts), next(parts)], spaces)
+                hypotheses[index] = join_alternatives(both, spaces)
         return hypotheses
 
     def attention(self, pairs: Sequence[tuple[str, str]]) -> list[CrossAttention]:
@@ -137,23 +138,29 @@ def join_alternatives(
     return list(dict.fromkeys(texts))
 
 
-def with_gap(translation: str, space: str, following: str) -> str:
-    """Returns the translation of a sentence, with a space at its end if one is missing.
+def with_gaps(parts: Sequence[Sequence[str]], spaces: Sequence[str]) -> list[list[str]]:
+    """Returns the translations of a text's parts, with a space where one is missing.
 
     Sentences of Chinese and Japanese follow one another without a space. Translations
     to a language with spaces would then be one word.
 
     Args:
-        translation: Translation of the sentence.
-        space: Spacing after the sentence.
-        following: Translation of the next sentence; "" at the end of a text.
+        parts: Translations of each part, best first.
+        spaces: What follows each part.
     """
+    following = [*(part[0] for part in parts[1:]), ""]
+    return [
+        [each + _gap(each, space, after) for each in part]
+        for part, space, after in zip(parts, spaces, following, strict=False)
+    ]
+
+
+def _gap(translation: str, space: str, following: str) -> str:
     if space or not translation or not following:
-        return translation
+        return ""
     both = translation[-1] + following[0]
-    if any(each.isspace() or east_asian_width(each) in "WF" for each in both):
-        return translation
-    return f"{translation} "
+    wide = any(each.isspace() or east_asian_width(each) in "WF" for each in both)
+    return "" if wide else " "
 
 
 def _halve(sentence: str) -> tuple[str, str, str]:

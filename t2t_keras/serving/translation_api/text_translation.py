@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from t2t_keras.serving.translation_api.sentence_translation import (
     SentenceTranslator,
     join_alternatives,
-    with_gap,
+    with_gaps,
 )
 from t2t_keras.text.sentence_splitting import split_sentences
 
@@ -50,13 +50,8 @@ def translate_texts(
     translated = iter(translator.translate(flat, alternatives))
     results = []
     for parts in split:
-        hypotheses = [next(translated) for _ in parts]
         spaces = [space for _, space in parts]
-        for number, following in enumerate(hypotheses[1:]):
-            hypotheses[number] = [
-                with_gap(each, spaces[number], following[0])
-                for each in hypotheses[number]
-            ]
+        hypotheses = with_gaps([next(translated) for _ in parts], spaces)
         results.append(
             TranslatedText(
                 join_alternatives(hypotheses, spaces),

@@ -16,17 +16,20 @@ from tests.serving.server.clients import Client, refusal
 from tests.serving.server.warm_up_requests import predict_log, write
 
 
+def settings_of(base, **changes):
+    """Settings that do not disable XLA for the rest of this process."""
+    settings = {
+        "model_base_path": str(base),
+        "model_name": "translate",
+        "port": 0,
+        "xla_cpu_compilation_enabled": True,
+    }
+    return ServerSettings(**settings | changes)
+
+
 def test_a_server_answers_only_inside_its_block(base):
     lines = []
-    settings = ServerSettings(
-        model_base_path=str(base),
-        model_name="translate",
-        port=0,
-        max_rows=2,
-        enable_batching=True,
-        # Otherwise XLA would be disabled for the rest of this process.
-        xla_cpu_compilation_enabled=True,
-    )
+    settings = settings_of(base, max_rows=2, enable_batching=True)
     with running_server(settings, lines.append) as server:
         client = Client(f"localhost:{server.port}")
         assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
@@ -39,15 +42,11 @@ def test_a_server_answers_only_inside_its_block(base):
 
 def test_batches_of_a_version_may_be_larger_than_max_rows(base):
     (base / "2" / "batching_params.pbtxt").write_text("max_batch_size { value: 3 }")
-    settings = ServerSettings(
-        model_base_path=str(base),
-        model_name="translate",
-        port=0,
+    settings = settings_of(
+        base,
         max_rows=1,
         enable_batching=True,
         enable_per_model_batching_parameters=True,
-        # Otherwise XLA would be disabled for the rest of this process.
-        xla_cpu_compilation_enabled=True,
     )
     with running_server(settings, print) as server:
         client = Client(f"localhost:{server.port}")
@@ -84,13 +83,8 @@ def test_a_file_of_models_replaces_the_base_path_everywhere(base, tmp_path):
         f'model_config_list {{ config {{ name: "m" base_path: "{base}" '
         'model_platform: "tensorflow" } }'
     )
-    settings = ServerSettings(
-        model_base_path="/models/other",
-        model_name="other",
-        model_config_file=str(file),
-        port=0,
-        # Otherwise XLA would be disabled for the rest of this process.
-        xla_cpu_compilation_enabled=True,
+    settings = settings_of(
+        "/models/other", model_name="other", model_config_file=str(file)
     )
     settings.check_base_path()
     with running_server(settings, print) as server:
@@ -103,20 +97,17 @@ def test_a_file_of_models_replaces_the_base_path_everywhere(base, tmp_path):
 
 def test_no_limit_on_the_time_of_requests_over_rest(base):
     (port,) = free_ports(1)
-    settings = ServerSettings(
-        model_base_path=str(base),
-        port=0,
+    settings = settings_of(
+        base,
         rest_api_port=port,
         rest_api_timeout_in_ms=0,
         enable_batching=True,
-        # Otherwise XLA would be disabled for the rest of this process.
-        xla_cpu_compilation_enabled=True,
     )
     with running_server(settings, print):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         for _ in range(2):
             body = '{"instances": ["a"], "signature_name": "picky"}'
-            connection.request("POST", "/v1/models/default:predict", body)
+            connection.request("POST", "/v1/models/translate:predict", body)
             assert json.load(connection.getresponse()) == {"predictions": ["A"]}
         connection.close()
 
@@ -125,15 +116,11 @@ def test_a_warm_up_of_zero_iterations_runs_and_a_negative_retry_does_not_wait(ba
     """Both as in TensorFlow Serving."""
     write(base / "2", predict_log("picky", text=[b"poison"]))
     lines = []
-    settings = ServerSettings(
-        model_base_path=str(base),
-        model_name="translate",
-        port=0,
+    settings = settings_of(
+        base,
         num_request_iterations_for_warmup=0,
         max_num_load_retries=1,
         load_retry_interval_micros=-1,
-        # Otherwise XLA would be disabled for the rest of this process.
-        xla_cpu_compilation_enabled=True,
     )
     with pytest.raises(UserError, match="poison is not food"):
         with running_server(settings, lines.append):

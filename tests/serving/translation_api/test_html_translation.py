@@ -85,6 +85,7 @@ EXAMPLES = (
     ("a<sup><a href=x>[1]</a></sup> b", "+b +a<sup><a href=x>[1]</a></sup>"),
     ("H<sub>2</sub>O a", "+a <sub>+H2O</sub>"),
     ("Aa bb.<sup>2</sup> Cc", "+bb. +Aa<sup>2</sup> +Cc"),
+    ("a b<sup>&dagger;</sup> c", "+c +b<sup>&dagger;</sup> +a"),
     ("a b<img> c", "+c +b<img> +a"),
     # Nothing to translate.
     ("<p> &nbsp; </p>", "<p> &nbsp; </p>"),

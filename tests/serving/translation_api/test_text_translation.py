@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from t2t_keras.serving.client.translation_client import TranslatedText
 from t2t_keras.serving.translation_api.sentence_translation import (
     SentenceTranslator,
     join_alternatives,
@@ -112,6 +113,14 @@ def test_a_sentence_that_the_model_cuts_is_translated_in_parts(translator, backe
     backend.max_words = 0
     (result,) = translate_texts(["ab"], "en", translator)
     assert result.translations == [""]
+
+
+def test_parts_of_a_sentence_without_spaces_get_one_between_them(translator):
+    def translated(sentence):
+        return TranslatedText(f"{len(sentence)}.", -1.0, len(sentence) > 3)
+
+    translator.backend._translated = translated
+    assert translator.translate(["一二三四五六"]) == [["3. 3."]]
 
 
 def test_no_character_is_lost_by_splitting():
