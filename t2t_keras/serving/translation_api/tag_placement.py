@@ -266,8 +266,9 @@ class _Placer:
             return high
         weights_J = self._weights_JI[low:high, word]
         # Of several words that are linked to one, the last.
-        at = high - int(weights_J[::-1].argmax()) if after else low + weights_J.argmax()
-        return inside.get(int(at), (int(at), int(at)))[after]
+        at = high - weights_J[::-1].argmax() if after else low + weights_J.argmax()
+        at = int(at)
+        return inside.get(at, (at, at))[after]
 
 
 def escape_text(text: str) -> str:
