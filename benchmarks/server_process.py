@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 BATCHING = """
 max_batch_size { value: 32 }
@@ -56,6 +57,11 @@ class ServerProcess:
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+def start_python(*arguments: str, **settings: Any) -> subprocess.Popen:
+    """Returns a process of Python with some arguments; settings are `Popen`'s."""
+    return subprocess.Popen([sys.executable, *arguments], **settings)
+
+
 @contextlib.contextmanager
 def started_server(
     base: Path, *flags: str, batching: str = ""
@@ -90,10 +96,12 @@ def started_command(flags: Sequence[str]) -> Iterator[ServerProcess]:
     Raises:
         RuntimeError: If it does not start, or does not end with status 143.
     """
-    command = [sys.executable, "-m", "t2t_keras.serve", *flags]
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True
+        process = start_python(
+            *("-m", "t2t_keras.serve", *flags),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         )
         server = ServerProcess(process)
         ready = threading.Event()

@@ -17,29 +17,6 @@ import tensorflow as tf
 SEED = 20170612
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-# These files start first, so that the last worker does not finish much later than the
-# others. Updated by hand from `pytest --durations=50`. Between two files that wait for
-# the same trained model is one that does not need it.
-LONGEST_FILES = (
-    "system/test_rehearse.py",
-    "system/test_exporting.py",
-    "system/test_short_run.py",
-    "system/test_serving_hostile.py",
-    "system/test_workers.py",
-    "system/test_ctranslate2_export.py",
-    "system/test_resume.py",
-    "system/test_wheel.py",
-    "system/test_serving_load.py",
-    "system/test_ablate.py",
-    "system/test_parser.py",
-    "system/test_missing_packages.py",
-    "system/test_failures.py",
-    "system/test_signals.py",
-    "system/test_serving_equality.py",
-    "decoding/test_beam_search.py",
-    "training/test_step.py",
-)
-
 # Fixtures that take long: a trained model and two whole corpora. Their tests are slow.
 SLOW_FIXTURES = frozenset({"reverse_run", "splits", "letters"})
 
@@ -76,9 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Function]
 ) -> None:
-    """Starts long files first; adds tests to the slow and to the release tier."""
-    if hasattr(config, "workerinput"):  # a single process keeps the given order
-        items.sort(key=_rank)
+    """Adds tests to the slow and to the release tier."""
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         if {"slow", "release"} <= marks:
@@ -90,11 +65,6 @@ def pytest_collection_modifyitems(
         is_property = getattr(item.obj, "is_hypothesis_test", False)
         if is_property and "slow" not in marks and _is_release(config):
             item.add_marker(pytest.mark.release)
-
-
-def _rank(item: pytest.Item) -> int:
-    name = "/".join(item.path.parts[-2:])
-    return (*LONGEST_FILES, name).index(name)
 
 
 def _is_release(config: pytest.Config) -> bool:

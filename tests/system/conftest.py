@@ -4,14 +4,13 @@ import functools
 import os
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from benchmarks import server_process
 from t2t_keras.evaluation.translator import Translator
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
@@ -23,9 +22,10 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
+from tests.forked import ForkedProcess, run_python
 from tests.system.c_programs import build_c
 from tests.system.make_once import make_once
-from tests.system.programs import REPOSITORY, Programs
+from tests.system.programs import Programs
 from tests.system.reverse_task import Pairs, reversed_pairs, write_split
 
 SETTINGS = (
@@ -138,25 +138,18 @@ def _train(
     folder: Path, flags: tuple[str, ...], held_out: Pairs, dev: Pairs
 ) -> TrainedRun:
     model_dir = ModelDir(folder / "run")
-    done = python("-m", "t2t_keras.train", f"--model_dir={model_dir.path}", *flags)
+    done = run_python("-m", "t2t_keras.train", f"--model_dir={model_dir.path}", *flags)
     assert done.returncode == 0, f"{flags}: {done.stderr.decode()}"
     texts = done.stdout.decode(), done.stderr.decode()
     return TrainedRun(model_dir, flags, held_out, dev, *texts)
 
 
-def python(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Runs Python as a user would, without the test session's environment variables."""
-    environment = dict(os.environ)
-    for name in ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND"):
-        environment.pop(name, None)
-    return subprocess.run(
-        [sys.executable, *arguments],
-        input=stdin,
-        capture_output=True,
-        cwd=REPOSITORY,
-        env=environment,
-        check=False,
-    )
+@pytest.fixture(scope="session", autouse=True)
+def forked_servers() -> Iterator[None]:
+    """Forks servers, as other programs; tests of a start itself do not use this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server_process, "start_python", ForkedProcess)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,6 @@
-"""Programs started from a fork server, which saves importing TensorFlow each time.
+"""Programs that kill themselves while they save a checkpoint, or run out of disk."""
 
-The fork server imports TensorFlow once and forks before any of it has run. So each
-process has its own TensorFlow runtime and its own files, and SIGKILL ends it like any
-other. Tests can start and kill dozens of them.
-"""
-
-import multiprocessing
+import json
 import os
 import resource
 import runpy
@@ -13,10 +8,11 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from tests.forked import REPOSITORY, ForkedProcess
 
 # Points while a checkpoint is saved at which a process can kill itself.
 POINTS = (
@@ -35,7 +31,7 @@ def start(
     file_limit: int | None = None,
     program: str = "train",
     environment: Mapping[str, str] = MappingProxyType({}),
-) -> BaseProcess:
+) -> ForkedProcess:
     """Starts `python -m t2t_keras.PROGRAM` with arguments; output goes to a log.
 
     Args:
@@ -48,37 +44,28 @@ def start(
         program: Name of the program.
         environment: Variables in addition to those of this process.
     """
-    context = multiprocessing.get_context("forkserver")
-    modules = ["tensorflow", "tensorflow_text", "t2t_keras.runs.finish"]
-    context.set_forkserver_preload([*modules, "t2t_keras.runs.training_run"])
-    process = context.Process(
-        target=_run,
-        args=(program, list(arguments), log, point, times, file_limit),
-        kwargs=dict(environment),
-    )
-    process.start()
-    return process
+    armed = json.dumps([program, *arguments]), repr(point), str(times), str(file_limit)
+    code = f"from {__name__} import run; run({', '.join(armed)})"
+    with log.open("ab") as output:
+        return ForkedProcess(
+            *("-c", code),
+            cwd=REPOSITORY,
+            env={**os.environ, **environment},
+            stdout=output,
+            stderr=output,
+        )
 
 
-def _run(
-    program: str,
-    arguments: list[str],
-    log: Path,
-    point: str | None,
-    times: int,
-    file_limit: int | None,
-    **environment: str,
+def run(
+    arguments: list[str], point: str | None, times: int, file_limit: int | None
 ) -> None:
-    os.environ.update(environment, CUDA_VISIBLE_DEVICES="")
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    for stream in (1, 2):
-        os.dup2(output, stream)
+    """Runs a program in this process; see `start`."""
     if point is not None:
         _arm(point, times)
     if file_limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-    sys.argv = [program, *arguments]
-    runpy.run_module(f"t2t_keras.{program}", run_name="__main__", alter_sys=True)
+    sys.argv = arguments
+    runpy.run_module(f"t2t_keras.{arguments[0]}", run_name="__main__", alter_sys=True)
 
 
 def _arm(point: str, times: int) -> None:

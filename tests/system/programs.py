@@ -3,19 +3,18 @@
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.forked import REPOSITORY, ForkedProcess
+
 # Environment variable of a program, inherited by all its child processes.
 _MARK = "STARTED_BY_A_TEST"
 
 
-class Program(subprocess.Popen):
+class Program(ForkedProcess):
     """`python -m t2t_keras.NAME` with some variables in its environment.
 
     Its output goes to files: it would block on a pipe that nobody reads.
@@ -25,7 +24,7 @@ class Program(subprocess.Popen):
         self._mark = uuid.uuid4().hex
         self._files = [tempfile.TemporaryFile() for _ in range(2)]
         super().__init__(
-            [sys.executable, "-m", f"t2t_keras.{name}", *arguments],
+            *("-m", f"t2t_keras.{name}", *arguments),
             cwd=REPOSITORY,
             env={**env, _MARK: self._mark},
             stdout=self._files[0],

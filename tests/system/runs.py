@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.checkpoints import read_state, steps_in
+from tests.forked import ForkedProcess
 from tests.system import forked_programs
 
 STEPS = 60
@@ -75,11 +75,11 @@ class Run:
         too_many = len(steps_in(self.checkpoints)) > kept
         return too_many or any(self.checkpoints.glob(".step-*"))
 
-    def wait_for_step(self, process: BaseProcess, step: int) -> None:
+    def wait_for_step(self, process: ForkedProcess, step: int) -> None:
         """Waits for a checkpoint of this step or a later one."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while self.newest() < step:
-            assert process.is_alive(), self.log.read_text()
+            assert process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.005)
 
@@ -93,10 +93,10 @@ class Run:
             self.wait_for_step(process, step)
             time.sleep(delay)
             os.kill(process.pid, number)
-            process.join(TIMEOUT_SECONDS)
+            process.wait(TIMEOUT_SECONDS)
         finally:
             process.kill()
-        return process.exitcode
+        return process.returncode
 
     def finish(self) -> None:
         """Resumes until the last checkpoint and kills the process after it."""
@@ -105,7 +105,7 @@ class Run:
             kill_at_end(process, self, STEPS)
         finally:
             process.kill()
-        assert process.exitcode == -signal.SIGKILL
+        assert process.returncode == -signal.SIGKILL
         assert self.newest() == STEPS, self.log.read_text()
 
 
@@ -184,25 +184,25 @@ def assert_each_step_once(run: Run) -> None:
 
 
 def kill_at_random(
-    process: BaseProcess, run: Run, last_step: int, seconds: float
+    process: ForkedProcess, run: Run, last_step: int, seconds: float
 ) -> None:
     """Kills a process after some seconds, or after a step if that comes first."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and run.newest() < last_step:
-        assert process.is_alive(), run.log.read_text()
+        assert process.poll() is None, run.log.read_text()
         time.sleep(0.005)
     process.kill()
 
 
-def kill_at_end(process: BaseProcess, run: Run, steps: int) -> None:
+def kill_at_end(process: ForkedProcess, run: Run, steps: int) -> None:
     """Kills the process after the last checkpoint, without waiting for the rest."""
     run.wait_for_step(process, steps)
     # The oldest checkpoint is renamed to a dot name and deleted after the last one was
     # written.
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while run.is_deleting():
-        assert process.is_alive(), run.log.read_text()
+        assert process.poll() is None, run.log.read_text()
         assert time.monotonic() < deadline, sorted(run.checkpoints.iterdir())
         time.sleep(0.005)
     process.kill()
-    process.join(TIMEOUT_SECONDS)
+    process.wait(TIMEOUT_SECONDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.reports.ablation.results import read_results
-from tests.system.conftest import REPOSITORY, python
+from tests.forked import REPOSITORY, run_python
 from tests.system.in_process import run_program
 from tests.system.runs import SETTINGS, write_corpus
 
@@ -49,7 +49,7 @@ def test_a_killed_ablation_resumes_and_a_finished_one_is_reported(tmp_path) -> N
         process.kill()
     started = json.loads(first.read_text())["started"]
 
-    done = python(*command)
+    done = run_python(*command)
     assert done.returncode == 0, done.stderr.decode()
     assert b"2 of 2 runs are done" in done.stdout
     # The interrupted run was resumed, not started again.

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 
 PROGRAM = REPOSITORY / "examples/annotate_terms.py"
 MARKED = re.compile(r"<t> (\S+) <is> (\S+) </t>")

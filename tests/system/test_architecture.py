@@ -13,8 +13,8 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
 from t2t_keras.settings.config import ModelConfig
 from t2t_keras.settings.flags import config_from_flagfile
+from tests.forked import REPOSITORY
 from tests.system.in_process import run_program
-from tests.system.programs import REPOSITORY
 from tests.system.reverse_task import reversed_pairs, write_split
 
 # Smaller than the page's model, and few updates; packed, so that starts matter.

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from t2t_keras import Run
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 from tests.system.test_docs_commands import commands, run_shell
 
 

@@ -27,8 +27,8 @@ from t2t_keras.settings.config import (
     TrainingConfig,
 )
 from t2t_keras.settings.flags import config_from_flagfile
+from tests.forked import REPOSITORY
 from tests.reference import transformer_np
-from tests.system.conftest import REPOSITORY
 from tests.system.random_model import (
     CONFIG,
     make_scorer,

@@ -13,9 +13,9 @@ from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models, WatchOptions
 from t2t_keras.serving.server.versions import Retries
+from tests.forked import REPOSITORY
 from tests.serving.server.clients import QUICK, request, wait_until
 from tests.serving.server.fake_model import save
-from tests.system.conftest import REPOSITORY
 
 POLICY = "model_version_policy { latest { num_versions: 1 } }"
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.forked import REPOSITORY
 from tests.serving.fake_server import (
     RefusalError,
     answer_nbest,
@@ -22,7 +23,6 @@ from tests.serving.fake_server import (
     serve,
     shout,
 )
-from tests.system.conftest import REPOSITORY
 from tests.system.hostile_lines import LINES
 from tests.system.in_process import run_program
 

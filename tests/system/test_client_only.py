@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from benchmarks.server_process import started_server
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 from tests.system.shouting import Shouting, save_model
 from tests.system.wheels import build_wheel, make_environment
 

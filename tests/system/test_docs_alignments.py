@@ -2,7 +2,7 @@
 
 import re
 
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 from tests.system.test_docs_evaluation import run
 
 PAGE = (REPOSITORY / "docs/alignments.md").read_text(encoding="utf-8")

@@ -2,17 +2,14 @@
 
 import doctest
 import importlib
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.forked import REPOSITORY, run_python
 from tests.interop.marian_files import POST, write_marian
 from tests.interop.small_models import small_weights
 from tests.interop.tokenizer_files import write_spm_pair
-from tests.system.programs import REPOSITORY
 
 
 def code_blocks() -> list[str]:
@@ -33,16 +30,9 @@ def test_the_code_of_the_page_runs(tmp_path) -> None:
     write_spm_pair(folder)
     program = tmp_path / "program.py"
     program.write_text("\n".join(code_blocks()), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "step 20/20  loss " in done.stdout
+    done = run_python(program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"step 20/20  loss " in done.stdout
     for path in ("runs/first/averaged/step-20", "model.keras", "exported"):
         assert (tmp_path / path).exists(), path
 

@@ -1,12 +1,12 @@
 """Commands of the pages, executed one after the other with small models."""
 
 import contextlib
+import os
 import random
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
@@ -17,8 +17,8 @@ from benchmarks.server_process import started_server
 from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
+from tests.forked import REPOSITORY, command_path
 from tests.system.in_process import run_program
-from tests.system.programs import REPOSITORY
 
 SMALL = (
     *("--vocabulary_size=290", "--max_length=40", "--tokens_per_batch=400"),
@@ -184,10 +184,11 @@ def check_results(program, flags, done, stdin) -> None:
 
 def run_shell(line: str) -> bytes:
     """Returns the standard output of a line of bash."""
-    line = re.sub(r"(^|\| )python ", rf"\1{shlex.quote(sys.executable)} ", line)
-    script = f"set -o pipefail; {line}"
     return subprocess.run(
-        ["bash", "-ec", script], check=True, stdout=subprocess.PIPE
+        ["bash", "-ec", f"set -o pipefail; {line}"],
+        check=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PATH": command_path()},
     ).stdout
 
 

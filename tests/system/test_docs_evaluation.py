@@ -3,10 +3,9 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY, command_path
 
 
 def code_blocks() -> list[tuple[str, str]]:
@@ -16,12 +15,10 @@ def code_blocks() -> list[tuple[str, str]]:
 
 
 def run(command: list[str], folder: Path) -> str:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    variables = {"PATH": path, "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, **variables},
+        env={**os.environ, "PATH": command_path()},
         capture_output=True,
         text=True,
         check=False,
@@ -52,5 +49,5 @@ def test_the_commands_print_what_the_page_shows(tmp_path):
             else:
                 assert output == "", content
         elif language == "python":
-            assert "p = " in run([sys.executable, "-c", content], tmp_path)
+            assert "p = " in run(["python", "-c", content], tmp_path)
     assert shown == 4

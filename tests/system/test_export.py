@@ -19,7 +19,7 @@ from t2t_keras.serving.export.validation import (
     read_meta_graph,
 )
 from t2t_keras.training.checkpoints import steps_in
-from tests.system.conftest import REPOSITORY, python
+from tests.forked import REPOSITORY, ForkedProcess
 from tests.system.hostile_lines import BLANK, LINES, LONG
 from tests.system.in_process import run_program
 from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
@@ -45,10 +45,12 @@ def answers(reverse_run, ids):
     """Answers of the run's export to a program without this project."""
     batches = make_batches(reverse_run.held_out)
     asked = {"batches": [[text.hex() for text in b] for b in batches], "ids": ids}
-    done = python(
-        str(REPOSITORY / "tests/system/client.py"),
-        str(reverse_run.model_dir.export / "1"),
-        stdin=json.dumps(asked).encode(),
+    # A forked process would have imported this project.
+    done = subprocess.run(
+        [sys.executable, "tests/system/client.py", reverse_run.model_dir.export / "1"],
+        input=json.dumps(asked).encode(),
+        capture_output=True,
+        cwd=REPOSITORY,
     )
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
@@ -242,9 +244,9 @@ def test_another_export_is_another_version(own_run):
 
 
 def test_sigterm_leaves_nothing_half_written(own_run):
-    command = [sys.executable, "-m", "t2t_keras.export", f"--model_dir={own_run.path}"]
-    with subprocess.Popen(
-        [*command, "--format=ids"], cwd=REPOSITORY, stderr=subprocess.PIPE, text=True
+    flags = f"--model_dir={own_run.path}", "--format=ids"
+    with ForkedProcess(
+        *("-m", "t2t_keras.export", *flags), stderr=subprocess.PIPE, text=True
     ) as process:
         half = own_run.export_ids / f".2.{process.pid}.tmp"
         while not half.is_dir() and process.poll() is None:

@@ -52,8 +52,8 @@ def stop_after(run: Run, step: int) -> None:
     process = forked_programs.start(run.arguments, run.log)
     run.wait_for_step(process, step)
     os.kill(process.pid, signal.SIGINT)
-    process.join(TIMEOUT_SECONDS)
-    assert process.exitcode == 128 + signal.SIGINT, run.log.read_text()
+    process.wait(TIMEOUT_SECONDS)
+    assert process.returncode == 128 + signal.SIGINT, run.log.read_text()
 
 
 def test_a_full_disk_is_a_warning_and_nothing_is_lost(
@@ -64,9 +64,9 @@ def test_a_full_disk_is_a_warning_and_nothing_is_lost(
     before = steps_in(run.checkpoints)
     # The weights are larger; flags, run card and log are smaller.
     process = forked_programs.start(run.arguments, run.log, file_limit=32_768)
-    process.join(TIMEOUT_SECONDS)
+    process.wait(TIMEOUT_SECONDS)
     log = run.log.read_text()
-    assert process.exitcode == 2, log
+    assert process.returncode == 2, log
     assert f"step {STEPS}/{STEPS}" in log
     assert f"warning: no checkpoint at step {before[-1] // 3 * 3 + 3}: " in log
     assert "File too large" in log
@@ -123,12 +123,12 @@ def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> 
     os.kill(first.pid, signal.SIGSTOP)
     try:
         other = forked_programs.start(run.arguments, other_log)
-        other.join(TIMEOUT_SECONDS)
-        assert first.is_alive(), run.log.read_text()
+        other.wait(TIMEOUT_SECONDS)
+        assert first.poll() is None, run.log.read_text()
     finally:
         os.kill(first.pid, signal.SIGCONT)
     refusal = other_log.read_text()
-    assert other.exitcode == 2, refusal
+    assert other.returncode == 2, refusal
     assert (
         f"Another process is training in {run.model_dir}: process {first.pid} on"
         in refusal
@@ -147,9 +147,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(corpus, tmp_path) -> None:
     settings = (*NO_DEV, "--learning_rate_scale=1e30", "--train_steps=300")
     run = small_run(corpus, tmp_path / "run", settings)
     process = forked_programs.start(run.arguments, run.log)
-    process.join(TIMEOUT_SECONDS)
+    process.wait(TIMEOUT_SECONDS)
     log = run.log.read_text()
-    assert process.exitcode == 2, log
+    assert process.returncode == 2, log
     assert "error: At step 2 the loss or its gradient was not finite" in log
     assert "Traceback" not in log
     folder = run.model_dir / "nonfinite" / "step-2"
@@ -163,9 +163,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(corpus, tmp_path) -> None:
     # Nothing is saved after it, so the run resumes from before it.
     assert steps_in(run.checkpoints) == []
     process = forked_programs.start((*run.arguments, "--on_nonfinite=skip"), run.log)
-    process.join(TIMEOUT_SECONDS)
+    process.wait(TIMEOUT_SECONDS)
     log = run.log.read_text()
-    assert process.exitcode == 2, log
+    assert process.returncode == 2, log
     assert "From step 2 on, 100 updates in a row" in log
     lines = (run.model_dir / "metrics.jsonl").read_text().splitlines()
     skipped = [json.loads(line)["skipped"] for line in lines]

@@ -13,8 +13,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.runs import preparation, run_data
 from t2t_keras.runs.model_dir import ModelDir
+from tests.forked import REPOSITORY
 from tests.system.in_process import run_program
-from tests.system.programs import REPOSITORY
 from tests.system.replace_settings import replace_settings
 from tests.system.reverse_task import reversed_pairs
 

@@ -27,8 +27,8 @@ from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.training.checkpoints import read_state, read_weights
 from t2t_keras.training.losses import LossSums
+from tests.forked import REPOSITORY
 from tests.system.in_process import run_program
-from tests.system.programs import REPOSITORY
 from tests.system.replace_settings import replace_settings
 from tests.system.runs import (
     assert_each_step_once,

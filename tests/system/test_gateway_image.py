@@ -6,7 +6,7 @@ import shlex
 import yaml
 
 from t2t_keras.serving.export.server_files import write_server_files
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 
 
 def test_the_image_of_the_gateway_is_built_from_files_of_the_repository(tmp_path):

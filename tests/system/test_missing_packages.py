@@ -12,7 +12,7 @@ from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 
 BLOCKED = ("tensorflow_text", "tensorflow_datasets")
 # Replaces `python -m t2t_keras.NAME`; a module that is None cannot be imported.

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.server_process import BATCHING, started_server
 from t2t_keras.runs.workers import free_ports
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 from tests.system.shouting import Shouting, save_model
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from t2t_keras import Run
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 
 _ORACLE = REPOSITORY / "benchmarks/imports/oracle_marian.py"
 

@@ -18,7 +18,7 @@ from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
 from t2t_keras.runs import corpora, preparation, run_data
 from t2t_keras.runs.model_dir import ModelDir
-from tests.system.conftest import REPOSITORY
+from tests.forked import REPOSITORY
 from tests.system.in_process import run_program
 from tests.system.replace_settings import replace_settings
 from tests.system.reverse_task import reversed_pairs, write_split

@@ -10,7 +10,7 @@ import pytest
 from t2t_keras.input_pipeline.records.manifest import open_records, read_manifest
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from tests.system.conftest import REPOSITORY
+from tests.forked import REPOSITORY
 
 pytestmark = pytest.mark.release
 

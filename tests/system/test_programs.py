@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.system.conftest import REPOSITORY, python
+from tests.forked import REPOSITORY, run_python
 
 PROGRAMS = ("train", "translate", "evaluate", "average", "export", "visualize")
 
@@ -24,7 +24,7 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export", "visualize")
 )
 def test_help_does_not_import_tensorflow(name, flag):
     """Importing TensorFlow takes seconds."""
-    done = python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")
+    done = run_python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")
     assert done.returncode == 0
     text = done.stdout.decode()
     assert f"    python -m t2t_keras.{name} " in text  # an example
@@ -38,7 +38,7 @@ def test_help_does_not_import_tensorflow(name, flag):
 
 
 def test_help_lists_the_flags_of_the_program():
-    done = {name: python("-m", f"t2t_keras.{name}", "--help") for name in PROGRAMS}
+    done = {name: run_python("-m", f"t2t_keras.{name}", "--help") for name in PROGRAMS}
     text = {name: each.stdout.decode() for name, each in done.items()}
     assert "Model: the hyperparameters of section 3 and Table 3." in text["train"]
     assert "  --d_model [512]\n      Width of the model" in text["train"]
@@ -106,7 +106,7 @@ def test_help_to_a_closed_pipe_ends_silently():
 
 @pytest.mark.slow
 def test_a_process_with_bad_flags_ends_with_one_message(tmp_path):
-    done = python("-m", "t2t_keras.translate", f"--model_dir={tmp_path}")
+    done = run_python("-m", "t2t_keras.translate", f"--model_dir={tmp_path}")
     assert done.returncode == 2
     assert done.stdout == b""
     assert done.stderr.decode() == (

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import REPOSITORY, command_path, run_python
 from tests.serving.server.clients import wait_until
-from tests.system.conftest import REPOSITORY
 
 
 def code_blocks(language=""):
@@ -32,9 +32,8 @@ def folder(reverse_run, tmp_path):
 
 def environment():
     """Returns an environment where `python` is this Python, with this project."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     packages = os.pathsep.join([str(REPOSITORY), *sys.path])
-    return {**os.environ, "PATH": path, "PYTHONPATH": packages}
+    return {**os.environ, "PATH": command_path(), "PYTHONPATH": packages}
 
 
 @pytest.fixture
@@ -90,16 +89,9 @@ def test_a_server_and_a_client(folder, make_translator):
 def test_the_python_program(folder, make_translator):
     (program,) = code_blocks("python")
     (sentence,) = re.findall(r'tf\.constant\(\["(.*)"\]\)', program)
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
+    done = run_python("-c", program, cwd=folder)
     assert done.returncode == 0, done.stderr
-    text, _, score = done.stdout.rstrip("\n").rpartition(" ")
+    text, _, score = done.stdout.decode().rstrip("\n").rpartition(" ")
     (expected,) = make_translator().translate([sentence])
     assert text == expected.text
     assert float(score) == pytest.approx(expected.hypotheses[0].score, abs=1e-5)

@@ -17,6 +17,7 @@ import pytest
 
 from t2t_keras.serving.server import development_server
 from t2t_keras.serving.server.configs import read_batching
+from tests.forked import ForkedProcess
 from tests.serving.server.clients import Client, refusal, serving, wait_until
 from tests.serving.server.fake_model import save
 from tests.serving.server.warm_up_requests import predict_log, write
@@ -38,6 +39,14 @@ def base(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "base")
 
 
+WITH_FEW_FILES = """
+import resource, runpy
+_, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, highest))
+runpy.run_module("t2t_keras.serve", run_name="__main__", alter_sys=True)
+"""
+
+
 class Server:
     """Process of the serve program, with its output in files.
 
@@ -47,14 +56,8 @@ class Server:
     def __init__(self, folder, *arguments):
         self.out, self.err = folder / "out", folder / "err"
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            self.process = subprocess.Popen(
-                [
-                    *("bash", "-c", 'ulimit -Sn 256; exec "$@"', "bash"),
-                    *(sys.executable, "-m", "t2t_keras.serve", "--port=0", *arguments),
-                ],
-                stdout=out,
-                stderr=err,
-            )
+            command = "-c", WITH_FEW_FILES, "--port=0", *arguments
+            self.process = ForkedProcess(*command, stdout=out, stderr=err)
 
     def __enter__(self):
         return self

@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.server_process import started_command
 from t2t_keras.runs.workers import free_ports
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 
 pytestmark = pytest.mark.slow
 

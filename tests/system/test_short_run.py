@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.server_process import started_server
 from t2t_keras.training.checkpoints import steps_in
+from tests.forked import REPOSITORY, run_python
 from tests.system import forked_programs
-from tests.system.conftest import REPOSITORY, TrainedRun, python
+from tests.system.conftest import TrainedRun
 from tests.system.in_process import run_program
 from tests.system.runs import (
     TIMEOUT_SECONDS,
@@ -36,7 +37,7 @@ def translated(short_run: TrainedRun, sources: bytes) -> list[tuple[str, float]]
 def translate(run: TrainedRun, sources: bytes, *flags: str) -> list[tuple[str, float]]:
     """Translates lines with the translate program; returns texts and scores."""
     flags = (f"--model_dir={run.model_dir.path}", "--scores", *flags)
-    done = run_program("translate", *flags, stdin=sources)
+    done = run_program("translate", *flags, input=sources)
     assert (done.status, done.stderr) == (0, "")
     fields = [line.split("\t") for line in done.lines]
     return [(text, float(score)) for score, _, text in fields]
@@ -69,7 +70,9 @@ def test_the_example_program_translates_the_same(
     short_run, sources, translated
 ) -> None:
     example = REPOSITORY / "examples" / "translate.py"
-    done = python(str(example), str(short_run.model_dir.export / "1"), stdin=sources)
+    done = run_python(
+        str(example), str(short_run.model_dir.export / "1"), input=sources
+    )
     assert done.returncode == 0, done.stderr.decode()
     assert_same(done.stdout.decode(), translated)
 
@@ -83,7 +86,7 @@ def test_a_server_answers_the_same(short_run, sources, translated) -> None:
     with started_server(short_run.model_dir.export, quick) as server:
         flags = (f"--server={server.address}", "--scores")
         asked = [
-            run_program("client", *flags, *more, stdin=sources)
+            run_program("client", *flags, *more, input=sources)
             for more in ((), options)
         ]
     assert [done.status for done in asked] == [0, 0], asked
@@ -100,8 +103,8 @@ def test_a_killed_run_ends_with_the_same_bits(short_run, tmp_path) -> None:
     process = forked_programs.start(
         killed.arguments, killed.log, forked_programs.POINTS[0], times=2
     )
-    process.join(TIMEOUT_SECONDS)
-    assert process.exitcode == -signal.SIGKILL, killed.log.read_text()
+    process.wait(TIMEOUT_SECONDS)
+    assert process.returncode == -signal.SIGKILL, killed.log.read_text()
     assert steps_in(killed.checkpoints) == [15]
     kill_at_end(forked_programs.start(killed.arguments, killed.log), killed, 60)
     log = killed.log.read_text()

@@ -1,9 +1,11 @@
 """Signals at random moments: exit status 130 or 143 and no partial files."""
 
+import contextlib
 import os
 import random
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,18 +105,19 @@ def run(
     arguments = [flag.replace("FOLDER", str(folder)) for flag in flags]
     process = forked_programs.start(arguments, log, program=name)
     try:
-        while process.is_alive() and not handles_signals(process.pid):
+        while process.poll() is None and not handles_signals(process.pid):
             time.sleep(0.001)
         start = time.monotonic()
-        process.join(_WAIT_SECONDS if number is None else after)
-        if number is not None and process.is_alive():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_WAIT_SECONDS if number is None else after)
+        if number is not None and process.poll() is None:
             os.kill(process.pid, number)
-        process.join(_WAIT_SECONDS)
+        process.wait(_WAIT_SECONDS)
         seconds = time.monotonic() - start
     finally:
         process.kill()
-        process.join()
-    return process.exitcode, log.read_text(), seconds
+        process.wait()
+    return process.returncode, log.read_text(), seconds
 
 
 def handles_signals(process_id: int | None) -> bool:

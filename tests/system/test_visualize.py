@@ -1,15 +1,12 @@
 """The visualize program: pictures from a run or an export, and refused flags."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.forked import REPOSITORY, run_python
 from tests.system.in_process import run_program
-from tests.system.programs import REPOSITORY
 
 
 @pytest.fixture
@@ -190,14 +187,7 @@ def test_the_notebook_code_of_the_page_runs(own_short_run, tmp_path):
     ):
         assert code.count(old) == 1, old
         code = code.replace(old, new)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "attention.html 1100 700\n"
+    done = run_python("-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b"attention.html 1100 700\n"
     assert page_data(tmp_path / "attention.html")["texts"][0][0] == "a b c d"

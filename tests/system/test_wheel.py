@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.programs import REPOSITORY
+from tests.forked import REPOSITORY
 from tests.system.wheels import build_wheel, make_environment
 
 

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 from t2t_keras.runs import workers
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training.checkpoints import read_weights, steps_in
+from tests.forked import ForkedProcess
 from tests.system import forked_programs
 from tests.system.reverse_task import reversed_pairs, write_split
 
@@ -63,15 +63,15 @@ def corpus(tmp_path_factory) -> tuple[str, ...]:
 class Trainer:
     """Process of the train program."""
 
-    process: BaseProcess
+    process: ForkedProcess
     log: Path
 
     def wait(self, seconds: float) -> tuple[int | None, str]:
         """Waits for the process; returns its status and its last own line."""
-        self.process.join(seconds)
+        self.process.wait(seconds)
         lines = self.log.read_text().splitlines()
         own = [line for line in lines if line[:5] not in NATIVE]
-        return self.process.exitcode, own[-1] if own else ""
+        return self.process.returncode, own[-1] if own else ""
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def start(tmp_path_factory) -> Iterator[Callable[..., Trainer]]:
     yield start
     for process in processes:
         process.kill()
-        process.join()
+        process.wait()
 
 
 def as_worker(index: int, ports: Sequence[int]) -> dict[str, str]:
@@ -120,7 +120,7 @@ def wait_for_step(model_dir: Path, step: int, trainers: list[Trainer]) -> None:
     deadline = time.monotonic() + 400
     while not any(saved >= step for saved in steps_in(model_dir / "checkpoints")):
         for trainer in trainers:
-            assert trainer.process.is_alive(), trainer.log.read_text()
+            assert trainer.process.poll() is None, trainer.log.read_text()
             assert time.monotonic() < deadline, trainer.log.read_text()
         time.sleep(0.05)
 

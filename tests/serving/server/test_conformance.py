@@ -5,10 +5,10 @@ embedded server, and against `tensorflow_model_server` if it is on PATH. Where t
 server answers differently, the table is wrong, and so is the embedded server.
 """
 
+import functools
 import re
 import shutil
 import subprocess
-import sys
 import time
 from types import MappingProxyType
 
@@ -16,6 +16,7 @@ import grpc
 import pytest
 
 from t2t_keras.runs.workers import free_ports
+from tests.forked import ForkedProcess
 from tests.serving.server import contract, model_contract
 from tests.serving.server.broken_versions import DAMAGES, break_graph
 from tests.serving.server.calls import (
@@ -37,15 +38,22 @@ ANSWERS = MappingProxyType(contract.ANSWERS | model_contract.ANSWERS)
 AVAILABLE, END = 30, 50
 RETRY_SECONDS = 1.5
 REAL = "tensorflow_model_server"
-COMMANDS = MappingProxyType(
-    {"embedded": [sys.executable, "-m", "t2t_keras.serve"]}
-    | ({REAL: [REAL]} if shutil.which(REAL) else {})
+
+
+def start_real(*flags, **settings):
+    """Returns a process of TensorFlow Serving with some flags."""
+    return subprocess.Popen([REAL, *flags], **settings)
+
+
+STARTS = MappingProxyType(
+    {"embedded": functools.partial(ForkedProcess, "-m", "t2t_keras.serve")}
+    | ({REAL: start_real} if shutil.which(REAL) else {})
 )
 
 
 def test_the_real_server_was_tested_too():
     """The only test here that may be skipped."""
-    if REAL not in COMMANDS:
+    if REAL not in STARTS:
         pytest.skip(f"no {REAL} on PATH: only the embedded server was tested")
 
 
@@ -56,9 +64,8 @@ MODELS = """model_config_list {{ config {{
 }} }}"""
 
 
-def command_line(command, folder, port):
+def flags(folder, port):
     return [
-        *COMMANDS[command],
         f"--port={port}",
         f"--model_config_file={folder / 'models.config'}",
         "--max_num_load_retries=1",
@@ -67,16 +74,17 @@ def command_line(command, folder, port):
     ]
 
 
-@pytest.fixture(scope="module", params=sorted(COMMANDS))
+@pytest.fixture(scope="module", params=sorted(STARTS))
 def client(request, saved, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     shutil.copytree(saved, folder / "base")
     (folder / "models.config").write_text(MODELS.format(base=folder / "base"))
     (port,) = free_ports(1)
-    command = command_line(request.param, folder, port)
-    command.append("--allow_version_labels_for_unavailable_models")
+    lenient = "--allow_version_labels_for_unavailable_models"
     with (folder / "lines").open("w") as lines:
-        process = subprocess.Popen(command, stdout=lines, stderr=subprocess.STDOUT)
+        process = STARTS[request.param](
+            *flags(folder, port), lenient, stdout=lines, stderr=subprocess.STDOUT
+        )
     client = Client(f"localhost:{port}")
     client.base = folder / "base"
 
@@ -268,18 +276,19 @@ def test_another_base_path(client, saved):
     assert [answer["translation"] for answer in each] == [[b"v1:a"], [b"v3:a"]]
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize("command", sorted(STARTS))
 def test_a_label_needs_a_flag_at_the_start(command, saved, tmp_path):
     """Without the flag, a label must name a version that is already loaded."""
     (tmp_path / "models.config").write_text(MODELS.format(base=saved))
-    done = subprocess.run(
-        command_line(command, tmp_path, *free_ports(1)),
-        capture_output=True,
+    with STARTS[command](
+        *flags(tmp_path, *free_ports(1)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=400,
-    )
-    assert done.returncode != 0
+    ) as process:
+        output, _ = process.communicate(timeout=400)
+    assert process.returncode != 0
     assert (
         "Request to assign label to version 1 of model translate, which is not "
         "currently available for inference"
-    ) in done.stdout + done.stderr
+    ) in output

@@ -1,7 +1,5 @@
 """Model session: outputs, errors and deadlines as in TensorFlow's own runtime."""
 
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +11,7 @@ import tensorflow as tf
 
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.session import ModelSession
+from tests.forked import run_python
 from tests.serving.server.clients import wait_until
 
 
@@ -199,12 +198,7 @@ def test_xla_is_refused_as_in_a_stock_server(saved):
     """In another process, because XLA cannot be enabled again."""
 
     def answer(xla):
-        return subprocess.run(
-            [sys.executable, "-c", WITH_AND_WITHOUT_XLA, str(saved / "1"), xla],
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        return run_python("-c", WITH_AND_WITHOUT_XLA, saved / "1", xla)
 
-    assert "3." in answer("with").stdout
-    assert "INTERNAL: XLA compilation disabled" in answer("without").stderr
+    assert b"3." in answer("with").stdout
+    assert b"INTERNAL: XLA compilation disabled" in answer("without").stderr
