@@ -30,6 +30,7 @@ from absl import flags
 
 from t2t_keras.runs import ensembles
 from t2t_keras.settings import program
+from t2t_keras.settings.config import TOKENIZERS
 
 _MODEL = program.define_model_flags(
     about_model_dir="Directory of a training run. Required without --hypotheses or "
@@ -90,7 +91,7 @@ flags.DEFINE_multi_string(
 flags.DEFINE_string(
     "target_language",
     None,
-    "Code of the language of --hypotheses for tokenized BLEU, or tree for trees. "
+    "Code of the language of --hypotheses, for both BLEUs; or tree for trees. "
     "Default: the ending of --reference, such as de for test.de.",
 )
 flags.DEFINE_list(
@@ -101,9 +102,11 @@ flags.DEFINE_list(
 )
 flags.DEFINE_enum(
     "tokenize",
-    "13a",
-    ["13a", "intl", "zh", "char", "none"],
-    "Tokenizer of sacreBLEU for --hypotheses.",
+    None,
+    TOKENIZERS,
+    "Tokenizer of sacreBLEU. Default: that of the target language (zh for Chinese, "
+    "ja-mecab for Japanese, ko-mecab for Korean, 13a for all others); a model has "
+    "that of its training run.",
 )
 flags.DEFINE_bool(
     "lowercase", False, "Whether BLEU and chrF of --hypotheses ignore case."
@@ -160,7 +163,10 @@ _OF_ALIGNMENTS = (
     *("alignments", "gold_alignments", "alignment_heads", "source", "reference"),
     *("model_dir", "checkpoint", "split", "json"),
 )
-_OF_FILES = ("extra_reference", "target_language", *_OF_TEXT, "json")
+_OF_FILES = (
+    *("extra_reference", "target_language", "json"),
+    *(name for name in _OF_TEXT if name != "tokenize"),
+)
 _OF_TRANSLATIONS = (
     *("hypotheses", "output", "ascii_quotes", "cutoff_length", *_MODEL.search),
     *("ensemble_with", "shortlist", "shortlist_size"),
@@ -198,7 +204,7 @@ def _score_model() -> str:
 
     run = Run(program.require_flag("model_dir"), log=program.log)
     with program.progress_bar(None, "sentences") as bar:
-        names = (*_OF_MODELS, "reference", "ascii_quotes", "cutoff_length")
+        names = (*_OF_MODELS, "reference", "ascii_quotes", "cutoff_length", "tokenize")
         options = program.flag_values(names)
         progress = {"on_start": bar.reset, "on_progress": bar.update}
         return run.evaluate(**options, **progress).describe()

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation.tokenizers import build_bleu
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Scores:
         }
 
 
-def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+def corpus_scores(
+    hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a"
+) -> Scores:
     """Returns sacreBLEU and chrF of translations with one reference each.
 
     sacreBLEU tokenizes by itself, so both sides are plain, untokenized text.
@@ -73,13 +75,15 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> Score
         hypotheses: The translations, one sentence each. A translation may be
             empty; it then matches nothing.
         references: The reference of `hypotheses[i]` at the same index.
+        tokenize: Tokenizer of BLEU; see `tokenizer_for`.
 
     Returns:
         The scores of the whole set. BLEU is not a mean of sentence scores, so
         the scores of parts cannot be averaged.
 
     Raises:
-        UserError: If there is no sentence, or not one reference per translation.
+        UserError: If there is no sentence, not one reference per translation, or no
+            such tokenizer here.
         ValueError: If either side is a single string.
 
     Source: Post, "A Call for Clarity in Reporting BLEU Scores" (2018); Popović,
@@ -93,7 +97,7 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> Score
     (42.73, 42.73)
     """
     check_sentence_pairs(hypotheses, references)
-    bleu, chrf = BLEU(), CHRF()
+    bleu, chrf = build_bleu(tokenize), CHRF()
     bleu_score = bleu.corpus_score(hypotheses, [references])
     chrf_score = chrf.corpus_score(hypotheses, [references])
     return Scores(

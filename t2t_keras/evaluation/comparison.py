@@ -13,17 +13,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.bleu import check_sentence_pairs
 from t2t_keras.evaluation.compound_bleu import MosesBleu, moses_languages
+from t2t_keras.evaluation.tokenizers import (
+    build_bleu,
+    check_tokenizer,
+    has_no_spaces,
+    tokenizer_for,
+)
 
 # Metrics that need Moses' rules for a language.
 MOSES_METRICS = ("tokenized_bleu", "t2t_bleu")
 METRICS = ("bleu", "chrf", "chrf++", "ter", *MOSES_METRICS)
-TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 PAIRED_TESTS = ("bootstrap", "randomization")
 
 _SIGNIFICANT = 0.05
@@ -40,10 +44,12 @@ class ScoringSettings:
     """What translations are scored by.
 
     Attributes:
-        language: Code of the target language, for Moses; None leaves out the metrics
-            that need one, as does a language that Moses has no rules for.
+        language: Code of the target language, for the tokenizer of BLEU and for Moses;
+            None leaves out the metrics that need one, as does a language that Moses has
+            no rules for.
         metrics: Names of `METRICS`. Default: all but chrF++ that the language allows.
-        tokenize: sacreBLEU's tokenizer for `bleu`, one of `TOKENIZERS`.
+        tokenize: sacreBLEU's tokenizer for `bleu`, one of `TOKENIZERS`. Default: that
+            of the language.
         lowercase: Whether BLEU and chrF ignore case. TER always does, by default of
             sacreBLEU.
         ascii_quotes: See `tokenized_bleu`; for the metrics of Moses.
@@ -59,7 +65,7 @@ class ScoringSettings:
 
     language: str | None = None
     metrics: tuple[str, ...] = ()
-    tokenize: str = "13a"
+    tokenize: str | None = None
     lowercase: bool = False
     ascii_quotes: bool = False
     confidence: bool = False
@@ -74,13 +80,19 @@ class ScoringSettings:
             )
         for metric in self.metrics:
             _check_choice("metrics", metric, METRICS)
-        _check_choice("tokenize", self.tokenize, TOKENIZERS)
+        if self.tokenize is not None:
+            check_tokenizer(self.tokenize)
         if self.paired_test is not None:
             _check_choice("paired_test", self.paired_test, PAIRED_TESTS)
         if self.resamples is not None:
             _check_resamples(self)
         if self.confidence or self.paired_test:
             _check_seed(os.environ.get("SACREBLEU_SEED", "none"))
+
+    @property
+    def tokenizer(self) -> str:
+        """Name of sacreBLEU's tokenizer for `bleu`."""
+        return self.tokenize or tokenizer_for(self.language)
 
     @property
     def bootstrap(self) -> bool:
@@ -300,9 +312,9 @@ def _select_metrics(settings: ScoringSettings) -> tuple[str, ...]:
     """Returns the names of the metrics to compute, in the order of the table."""
     if settings.metrics:
         return tuple(dict.fromkeys(settings.metrics))
-    has_rules = settings.language is not None and (
-        settings.language in moses_languages()
-    )
+    if has_no_spaces(settings.language):
+        return ("bleu", "chrf")
+    has_rules = settings.language in moses_languages()
     return ("bleu", "chrf", "ter", *(MOSES_METRICS if has_rules else ()))
 
 
@@ -312,10 +324,13 @@ def _build_metric(
     """Returns a metric that has read the references."""
     lowercase = settings.lowercase
     if name == "bleu":
-        # `force` keeps sacreBLEU from warning that input looks tokenized.
-        tokenize = settings.tokenize
-        force = tokenize == "none"
-        return BLEU(lowercase, force, tokenize, references=references)
+        return build_bleu(
+            settings.tokenizer,
+            lowercase=lowercase,
+            # Keeps sacreBLEU from warning that input looks tokenized.
+            force=settings.tokenizer == "none",
+            references=references,
+        )
     if name in ("chrf", "chrf++"):
         word_order = 2 if name == "chrf++" else 0
         return CHRF(word_order=word_order, lowercase=lowercase, references=references)

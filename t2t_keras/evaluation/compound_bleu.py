@@ -18,7 +18,9 @@ from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import check_sentence_pairs
+from t2t_keras.evaluation.tokenizers import has_no_spaces
 
+NO_SPACES = "the language {!r} is written without spaces between words."
 # Unicode lists them in a row: four single quotes, then four double ones.
 _SINGLE_QUOTE = re.compile("[\u2018-\u201b]")
 _DOUBLE_QUOTE = re.compile("[\u201c-\u201f]")
@@ -235,18 +237,27 @@ def replace_unicode_punctuation(text: str) -> str:
 
 
 def moses_languages() -> tuple[str, ...]:
-    """Returns the codes of the languages that Moses has rules for, sorted."""
+    """Returns the codes of the languages whose words Moses separates, sorted.
+
+    For Chinese it has abbreviations, but it separates words at spaces alone.
+    """
     from sacremoses.corpus import NonbreakingPrefixes
 
-    return tuple(sorted(set(NonbreakingPrefixes().available_langs.values())))
+    languages = set(NonbreakingPrefixes().available_langs.values())
+    return tuple(sorted(each for each in languages if not has_no_spaces(each)))
 
 
 def _check_language(language: str) -> None:
-    """Raises `UserError` if Moses would silently fall back to English rules."""
+    """Raises `UserError` if Moses would not separate words by the language's rules."""
     languages = moses_languages()
-    if language not in languages:
+    if has_no_spaces(language):
+        raise UserError(
+            f"There is no tokenized BLEU: {NO_SPACES.format(language)} Report "
+            "sacreBLEU and chrF."
+        )
+    if language not in languages:  # it would silently fall back to English
         raise UserError(
             f"The Moses tokenizer has no rules for the language {language!r}. "
             f"Give the target language as one of {', '.join(languages)}, or report "
-            "sacreBLEU alone, which needs no language."
+            "sacreBLEU and chrF alone."
         )

@@ -70,7 +70,6 @@ class DevEvaluation:
             dataclasses.replace(config.decoding, beam_size=1),
             text_adapter=data.task.text_adapter(splits_words=False),
         )
-        self._score = data.task.scorer()
 
     def padding_batches(self) -> Iterator[Batch]:
         """Yields a batch of padding of each shape of the dev loss, the largest first.
@@ -140,7 +139,8 @@ class DevEvaluation:
         ]
         title = "Source, → greedy translation, = reference\n\n"
         self._progress.text(step, "translations", title + "\n    \n".join(samples))
-        return self._score(sources, translations, references).headline
+        score = self._data.task.scorer()
+        return score(sources, translations, references).headline
 
     def _draw_attention(self, step: int) -> None:
         """Logs attention maps of the last layers for the first dev sentences."""

@@ -19,7 +19,8 @@ from t2t_keras.evaluation.comparison import (
     ScoringSettings,
     score_translations,
 )
-from t2t_keras.evaluation.compound_bleu import moses_languages
+from t2t_keras.evaluation.compound_bleu import NO_SPACES, moses_languages
+from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces, tokenizer_for
 from t2t_keras.files.lines import (
     check_standard_input,
     invalid_utf8_warning,
@@ -48,7 +49,8 @@ class ScoredFiles:
         reference: Files of the references, one after another; a .mrg holds trees.
         extra_references: Files of further references of the same sentences.
         target_language: Code of the language, or "tree". Default: the ending of the
-            first reference's name, if it is one that Moses has rules for.
+            first reference's name, if it is one that Moses or sacreBLEU has rules for,
+            or of a language without spaces.
     """
 
     hypotheses: Sequence[str]
@@ -68,7 +70,8 @@ class ScoredFiles:
         if self.target_language:
             return self.target_language
         ending = Path(self.reference[0].removesuffix(".gz")).suffix[1:]
-        return ending if ending in moses_languages() else None
+        known = ending in moses_languages() or tokenizer_for(ending) != "13a"
+        return ending if known or has_no_spaces(ending) else None
 
     def check(self) -> None:
         """Raises `UserError` if names are missing or contradict each other."""
@@ -216,7 +219,13 @@ def _score_text(
                 "of plain text are the ones to compare."
             )
     language = files.language
-    if not settings.metrics and language not in moses_languages():
+    settings = dataclasses.replace(settings, language=language)
+    if not settings.metrics or "bleu" in settings.metrics:
+        for warning in bleu_warnings(language, settings.tokenizer, references[0]):
+            log(f"warning: {warning}")
+    if not settings.metrics and has_no_spaces(language):
+        log(f"TER and tokenized BLEU are left out: {NO_SPACES.format(language)}")
+    elif not settings.metrics and language not in moses_languages():
         log(
             "tokenized BLEU is left out: Moses needs a --target_language that it has "
             f"rules for, such as de. Received: {language or 'none'}"
@@ -225,7 +234,7 @@ def _score_text(
         hypotheses,
         references[0],
         extra_references=references[1:],
-        **dataclasses.asdict(dataclasses.replace(settings, language=language)),
+        **dataclasses.asdict(settings),
     )
 
 

@@ -18,7 +18,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Search, Translator
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
-from t2t_keras.runs.tasks import Task, task_for
+from t2t_keras.runs.tasks import Task, task_for, with_tokenizer
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
 from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
@@ -319,7 +319,8 @@ def load_trained(
     model = build_model(config, vocabulary.size, start, vocabulary.source.size)
     state = CheckpointStore(path.parent, model).restore(path)
     check_fingerprint(path, state.fingerprints, vocabulary)
-    task = task or task_for(config.data.target_language)
+    tokenize = model_dir.run_card().get("bleu_tokenizer", config.training.tokenize)
+    task = with_tokenizer(task or task_for(config.data.target_language), tokenize)
     return TrainedModel(model, vocabulary, config, path, state.step, task)
 
 

@@ -313,7 +313,7 @@ class Run:
         """Translates and scores a split of the run's corpus, or files.
 
         The result for a split is also saved in the model directory, unless it is that
-        of an ensemble or with a shortlist.
+        of an ensemble, with a shortlist, or by a given `tokenize`.
 
         Args:
             source: Files to translate, or one. Default: those of the split.
@@ -328,13 +328,16 @@ class Run:
             **options: Settings of the search, as in `translate`, and further options of
                 `t2t_keras.runs.scoring.score`.
         """
-        saves = not (output or source or ensemble_with or shortlist)
+        tokenize = options.get("tokenize")
+        saves = not (output or source or ensemble_with or shortlist or tokenize)
         if saves:
             self.model_dir.check_writable()
         test_set = scoring.read_test_set(
             self.model_dir, split, source, reference, self._task, self._log
         )
-        for warning in test_set.warnings:
+        trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
+        of_scores = scoring.warnings_of_scores(trained, test_set, tokenize)
+        for warning in (*test_set.warnings, *of_scores):
             self._log(f"warning: {warning}")
         search = {
             field.name: options.pop(field.name)
@@ -342,7 +345,7 @@ class Run:
             if field.name in options
         }
         result = score(
-            self.trained(checkpoint, ensemble_with, shortlist, shortlist_size),
+            trained,
             test_set,
             self.settings.decoding.override(**search),
             on_progress=on_progress,

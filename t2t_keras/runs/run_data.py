@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.compound_bleu import moses_languages
+from t2t_keras.evaluation.compound_bleu import NO_SPACES, moses_languages
+from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BatchingStrategy,
     BatchingSummary,
@@ -35,7 +36,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
 from t2t_keras.runs import corpora, fine_tuning, mixing
 from t2t_keras.runs.corpora import check_settings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
-from t2t_keras.runs.tasks import Task, task_for
+from t2t_keras.runs.tasks import Task, TranslationTask, task_for, with_tokenizer
 from t2t_keras.settings.config import ExperimentConfig, TrainingConfig
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
@@ -44,6 +45,8 @@ from t2t_keras.typing import BatchShape
 # Batches of an epoch below which a warning is logged: each would hold a large part of
 # all text.
 FEW_BATCHES = 10
+# References of the dev set that show whether there are spaces between words.
+_SAMPLED_REFERENCES = 100
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 
 
@@ -116,6 +119,7 @@ def prepare_data(
         for warning in split.warnings:
             log(f"warning: {warning}")
     _check_dev_set(config.training, corpus)
+    task = _choose_tokenizer(config.training, model_dir, corpus, task, checks=writes)
     links = corpora.read_links(config.data, corpus, log)
     with corpora.open_filters(config.data, log, writes=writes) as filters:
         corpus = filters.apply(corpus)
@@ -137,6 +141,8 @@ def prepare_data(
         model_dir.update_run_card(_initial_run_card(config, data, source))
     if not writes:
         return data
+    if isinstance(task, TranslationTask):
+        model_dir.update_run_card({"bleu_tokenizer": task.tokenizer})
     # The flagfile is written last, since it makes the directory one of a run. It is
     # written again when a run resumes, perhaps with more steps.
     command = "python -m t2t_keras.train --flagfile="
@@ -147,6 +153,32 @@ def prepare_data(
         f"{command} --model_dir={shlex.quote(str(model_dir.path))}",
     )
     return data
+
+
+def _choose_tokenizer(
+    training: TrainingConfig,
+    model_dir: ModelDir,
+    corpus: Corpus,
+    task: Task,
+    *,
+    checks: bool,
+) -> Task:
+    """Returns the task with the tokenizer of BLEU: the setting, or else the run's own.
+
+    All evaluations of a run are scored alike, or its early stop would compare different
+    scores. So a run of an earlier release, whose run card has no tokenizer, keeps 13a.
+
+    Raises:
+        UserError: If this process will need a tokenizer that is not installed.
+    """
+    tokenize = training.tokenize
+    if tokenize is None and model_dir.exists():
+        tokenize = model_dir.run_card().get("bleu_tokenizer", "13a")
+    task = with_tokenizer(task, tokenize)
+    scores_dev = "dev" in corpus.splits and training.dev_bleu_sentences > 0
+    if checks and (scores_dev or training.score_split in corpus.splits):
+        task.scorer()
+    return task
 
 
 def resolve_epochs(
@@ -183,11 +215,16 @@ def advice(config: ExperimentConfig, data: RunData) -> list[str]:
         ("target_language", " Without them there is no tokenized BLEU."),
     ):
         language = getattr(config.data, flag)
-        if language not in languages:
+        if has_no_spaces(language):
+            note = f"There is no tokenized BLEU: {NO_SPACES.format(language)}"
+            lines += [note] if effect else []
+        elif language not in languages:
             lines.append(
                 f"--{flag}={language} has no tokenization rules. Supported: "
                 f"{', '.join(languages)}.{effect}"
             )
+    if isinstance(data.task, TranslationTask):
+        lines += bleu_warnings(language, data.task.tokenizer, _dev_references(data))
     pairs, size = data.summary.pairs, data.vocabulary.size
     if pairs < size:
         lines.append(
@@ -201,6 +238,14 @@ def advice(config: ExperimentConfig, data: RunData) -> list[str]:
             f"--tokens_per_batch={config.data.tokens_per_batch}."
         )
     return lines
+
+
+def _dev_references(data: RunData) -> list[str]:
+    """Returns some references of the dev set, if there is one."""
+    if data.dev is None:
+        return []
+    pairs = data.corpus.pairs("dev").take(_SAMPLED_REFERENCES).as_numpy_iterator()
+    return [pair["target"].decode(errors="replace") for pair in pairs]
 
 
 class _MainText(NamedTuple):

@@ -15,9 +15,15 @@ import tensorflow as tf
 from t2t_keras.decoding.transformer_search import Ensemble, target_log_probs
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.compound_bleu import (
+    NO_SPACES,
     TokenizedBleu,
     moses_languages,
     tokenized_bleu,
+)
+from t2t_keras.evaluation.tokenizers import (
+    bleu_warnings,
+    check_tokenizer,
+    has_no_spaces,
 )
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import write_text
@@ -26,7 +32,14 @@ from t2t_keras.input_pipeline.corpora.corpus import SPLITS, Corpus, open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.tasks import TREES, CorpusScores, Task, task_for
+from t2t_keras.runs.tasks import (
+    TREES,
+    CorpusScores,
+    Task,
+    TranslationTask,
+    task_for,
+    with_tokenizer,
+)
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS
@@ -270,6 +283,7 @@ def score(
     *,
     ascii_quotes: bool = False,
     cutoff_length: int | None = None,
+    tokenize: str | None = None,
     on_start: Callable[[int], object] = lambda _: None,
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> EvaluationResult:
@@ -281,12 +295,17 @@ def score(
         decoding: Settings of the beam search.
         ascii_quotes: See `tokenized_bleu`; sacreBLEU does not use it.
         cutoff_length: See `Task.scorer`.
+        tokenize: Tokenizer of sacreBLEU. Default: the run's own, or else that of the
+            target language.
         on_start: Called once with the number of all sentences.
         on_progress: Called with the number of sentences done since the last call.
+
+    Raises:
+        UserError: If an option is not for this task, or a tokenizer is not installed.
     """
     start_seconds = time.monotonic()
     language = trained.config.data.target_language
-    score = trained.task.scorer(cutoff_length)
+    score = _task_of(trained, tokenize).scorer(cutoff_length)
     # Words in the sentences of a test set are already separated by blanks.
     translator = trained.keep(
         ("evaluate", decoding),
@@ -326,6 +345,32 @@ def score(
         seconds,
         decoding,
     )
+
+
+def _task_of(trained: models.TrainedModel, tokenize: str | None) -> Task:
+    """Returns the task, with a tokenizer of sacreBLEU; None keeps the run's own."""
+    if tokenize is None:
+        return trained.task
+    if not isinstance(trained.task, TranslationTask):
+        raise UserError(
+            "--tokenize is for BLEU, by which this model is not scored. Leave it out. "
+            f"Received: {tokenize}"
+        )
+    check_tokenizer(tokenize)
+    return with_tokenizer(trained.task, tokenize)
+
+
+def warnings_of_scores(
+    trained: models.TrainedModel, test_set: TestSet, tokenize: str | None = None
+) -> list[str]:
+    """Returns what the scores of a model will not tell, and why; see `score`."""
+    task, language = _task_of(trained, tokenize), trained.config.data.target_language
+    if not isinstance(task, TranslationTask):
+        return []
+    lines = bleu_warnings(language, task.tokenizer, test_set.references)
+    if has_no_spaces(language):
+        lines.append(f"There is no tokenized BLEU: {NO_SPACES.format(language)}")
+    return lines
 
 
 def perplexity(

@@ -5,11 +5,13 @@ parsing (section 6.3), the only reason for which the core imports the companion
 `parsing`.
 """
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.evaluation.tokenizers import build_bleu, tokenizer_for
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.text.reading import PlainTextAdapter, TextAdapter
 
@@ -81,22 +83,48 @@ class TranslationTask:
     """
 
     read_trees = None
+    _tokenize: str | None = None
 
     def __init__(self, language: str):
         self._language = language
+
+    @property
+    def tokenizer(self) -> str:
+        """Name of sacreBLEU's tokenizer: that of the language, or a chosen one."""
+        return self._tokenize or tokenizer_for(self._language)
+
+    def with_tokenizer(self, tokenize: str | None) -> Self:
+        """Returns the task with another tokenizer; None for that of the language."""
+        task = copy.copy(self)
+        task._tokenize = tokenize
+        return task
 
     def text_adapter(self, *, splits_words: bool) -> TextAdapter:
         """Returns an adapter that changes nothing."""
         return PlainTextAdapter()
 
     def scorer(self, cutoff_length: int | None = None) -> Scorer:
-        """Returns the function that computes sacreBLEU and chrF."""
+        """Returns the function that computes sacreBLEU and chrF.
+
+        Raises:
+            UserError: If `cutoff_length` is set, or the tokenizer is not installed.
+        """
         if cutoff_length is not None:
             raise UserError(
                 "--cutoff_length is for a parser's scores, but this model translates "
                 f"into {self._language!r}. Leave it out. Received: {cutoff_length}"
             )
-        return lambda _, hypotheses, references: corpus_scores(hypotheses, references)
+        build_bleu(self.tokenizer)  # before anything is translated
+        return lambda _, hypotheses, references: corpus_scores(
+            hypotheses, references, self.tokenizer
+        )
+
+
+def with_tokenizer(task: Task, tokenize: str | None) -> Task:
+    """Returns a task with a tokenizer of sacreBLEU, or itself if it has no BLEU."""
+    if isinstance(task, TranslationTask):
+        return task.with_tokenizer(tokenize)
+    return task
 
 
 def task_for(language: str) -> Task:

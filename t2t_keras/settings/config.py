@@ -16,6 +16,9 @@ from t2t_keras.settings.training_text import (
     parse_mixture_item,
 )
 
+# Tokenizers of sacreBLEU that need no download.
+TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none")
+
 
 def setting(
     default: Any,
@@ -500,6 +503,14 @@ class TrainingConfig:
         "Number of dev sentences to translate greedily at each evaluation; 0 for none.",
         low=0,
     )
+    tokenize: str | None = setting(
+        None,
+        "Tokenizer of sacreBLEU for the BLEU of the dev set and of the scores at the "
+        "end. Default: that of the target language (zh for Chinese, ja-mecab for "
+        "Japanese, ko-mecab for Korean, 13a for all others); a run that is resumed "
+        "keeps its own.",
+        choices=TOKENIZERS,
+    )
     monitor: str = setting(
         "dev_loss",
         "Score of an evaluation that decides which checkpoint is the best: dev_loss, "
@@ -775,6 +786,11 @@ class ExperimentConfig:
                 f"--guided_alignment={self.training.guided_alignment} "
                 f"--train_alignments={','.join(self.data.train_alignments)}"
             )
+        if self.training.tokenize and self.data.target_language == "tree":
+            raise UserError(
+                "--tokenize is for BLEU, and a parser is scored by its brackets. Leave "
+                f"it out. Received: {self.training.tokenize}"
+            )
         positions, first = self.model.max_positions, self.model.first_position
         if positions is not None and positions < self.data.max_length:
             needed = "--max_length plus --first_position" if first else "--max_length"
@@ -814,6 +830,7 @@ CHANGEABLE_ON_RESUME = frozenset(
         "log_steps",
         "eval_steps",
         "dev_bleu_sentences",
+        "tokenize",
         "save_steps",
         "save_minutes",
         "keep_checkpoints",

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import MissingPackage, UserError
+from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.comparison import (
     METRICS,
     MetricScore,
@@ -20,6 +22,7 @@ from t2t_keras.evaluation.comparison import (
     score_translations,
 )
 from t2t_keras.evaluation.compound_bleu import tokenized_bleu
+from t2t_keras.evaluation.tokenizers import bleu_warnings, tokenizer_for
 from tests.reference import bleu_np
 
 WORDS = "Haus Baum see tor, U-Bahn »so« 3,5 %".split()
@@ -281,6 +284,84 @@ def test_the_tokenizer_decides_the_bleu():
     assert bleu["intl"] == pytest.approx(100 * math.prod(counts) ** 0.25)
 
 
+def test_the_language_chooses_the_tokenizer_as_sacrebleus_program_does(run_sacrebleu):
+    hypothesis, reference = "我喜欢在公园散步。", "我喜欢在公园里散步。"
+    printed = run_sacrebleu(
+        {"a": [hypothesis]}, [[reference]], "-l", "en-zh", "-f", "json"
+    )
+    result = score_translations([hypothesis], [reference], language="zh")
+    scores = result.systems["system"]
+    assert list(scores) == ["bleu", "chrf"]  # the others count words between spaces
+    expected = json.loads(printed)
+    assert 20 < expected["score"] < 90
+    assert scores["bleu"].score == pytest.approx(expected["score"], abs=1e-8)
+    assert scores["bleu"].signature == f"BLEU|{expected['signature']}"
+    itself = corpus_scores([reference], [reference], tokenizer_for("zh"))
+    assert itself.bleu == pytest.approx(100)
+    assert corpus_scores([reference], [reference]).bleu == 0
+    assert "|tok:zh|" in itself.bleu_signature
+    assert {code: tokenizer_for(code) for code in BLEU._TOKENIZER_MAP} == (
+        BLEU._TOKENIZER_MAP
+    )
+
+
+@pytest.mark.parametrize(
+    ("languages", "tokenizer"),
+    [
+        (("zh", "ZH", "zh-TW", "zh_Hans", "zho_Hant", "chi", "cmn", "yue"), "zh"),
+        (("ja", "ja-JP", "jpn", "jpn_Jpan"), "ja-mecab"),
+        (("ko", "ko_KR", "kor_Hang"), "ko-mecab"),
+        (("de", "th", "tha_Thai", "zhx", "", "tree", None), "13a"),
+    ],
+)
+def test_a_language_has_one_tokenizer_however_it_is_written(languages, tokenizer):
+    assert {tokenizer_for(language) for language in languages} == {tokenizer}
+
+
+@pytest.mark.parametrize("code", ["ja", "ko"])
+def test_a_tokenizer_that_is_not_installed_is_never_replaced(code, monkeypatch):
+    module = f"sacrebleu.tokenizers.tokenizer_{code}_mecab"
+    monkeypatch.setattr(f"{module}.MeCab", None)
+    message = rf"{code}-mecab needs packages .* pip install 'sacrebleu\[{code}\]'"
+    with pytest.raises(MissingPackage, match=message):
+        score_translations(["a"], ["a"], language=code)
+    with pytest.raises(MissingPackage, match=message):
+        corpus_scores(["a"], ["a"], tokenizer_for(code))
+    for options in ({"metrics": ("chrf",)}, {"tokenize": "char"}):
+        score_translations(["a"], ["a"], language=code, **options)
+
+
+THAI = "วันนี้อากาศดีมากและเราไปสวนสาธารณะ"
+CHINESE = "你好吗。我们走吧。"
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenize", "reference", "pattern"),
+    [
+        ("th", "13a", "", "13a takes .* 'th' is .*--tokenize=char"),
+        ("lo", "13a", "", "'lo' is written"),
+        ("km", "intl", "", "intl takes .* 'km' is written"),
+        ("mya_Mymr", "zh", "", "'mya_Mymr' is written"),
+        ("zh", "13a", "", "--tokenize=zh separates them"),
+        ("ja", "zh", "", "--tokenize=ja-mecab separates them"),
+        (None, "13a", CHINESE, "the references are .* --target_language if it is zh"),
+        ("thai", "13a", THAI, "the references are .* --tokenize=char"),
+        ("th", "char", THAI, None),
+        ("th", "none", THAI, None),
+        ("zh", "zh", CHINESE, None),
+        (None, "zh", CHINESE, None),
+        ("ko", "13a", "오늘은 날씨가 매우 좋습니다.", None),
+        (None, "13a", "今天 天气 很 好 。 我们 去 公园 吧 。", None),
+        ("de", "13a", f"Er sagte: {CHINESE} Das heißt: Los!", None),
+        ("de", "13a", "", None),
+    ],
+)
+def test_a_warning_where_bleu_cannot_tell_words(language, tokenize, reference, pattern):
+    warnings = bleu_warnings(language, tokenize, [reference] * 3)
+    assert len(warnings) == (pattern is not None)
+    assert re.search(pattern or "", "".join(warnings))
+
+
 def test_metrics_that_need_a_language():
     for language in (None, "tlh"):
         result = score_translations(["a"], ["a"], language=language)
@@ -289,6 +370,9 @@ def test_metrics_that_need_a_language():
         score_translations(["a"], ["a"], metrics=("t2t_bleu",))
     with pytest.raises(UserError, match="no rules for the language 'tlh'"):
         score_translations(["a"], ["a"], metrics=("t2t_bleu",), language="tlh")
+    for language in ("zh", "yue", "th"):
+        with pytest.raises(UserError, match=f"BLEU: .* '{language}' is .* without spa"):
+            score_translations(["a"], ["a"], metrics=("t2t_bleu",), language=language)
     with pytest.raises(UserError, match="--ascii_quotes is for tokenized BLEU"):
         score_translations(["a"], ["a"], ascii_quotes=True)
 

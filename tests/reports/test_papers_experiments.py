@@ -42,6 +42,7 @@ FREE = frozenset(
         *("vocabulary_size", "subwords", "max_length", "batching", "max_shapes"),
         *("seed", "jit_compile", "precision", "tf32", "strategy", "cpu_devices"),
         *("max_tokens_per_replica", "log_steps", "eval_steps", "dev_bleu_sentences"),
+        "tokenize",
         *("save_steps", "save_minutes", "keep_checkpoints", "score_split"),
         *("export_at_end", "on_nonfinite", "watchdog_minutes", "profile_steps"),
         *("measure_ceiling", "monitor", "patience", "keep_best", "train_epochs"),

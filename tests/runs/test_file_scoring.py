@@ -95,13 +95,39 @@ def test_what_is_odd_about_files_is_logged(write):
         "rules for, such as de. Received: none",
     ]
     log.clear()
-    files = ScoredFiles([hypothesis], [reference], target_language="ja")
+    files = ScoredFiles([hypothesis], [reference], target_language="ko")
     score(files, log.append, tokenize="none")
-    assert len(log) == 2 and log[1].endswith("Received: ja")
+    assert len(log) == 2 and log[1].endswith("Received: ko")
     log.clear()
     files = ScoredFiles([reference], [reference], target_language="pt")
     score(files, log.append)
     assert log == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "tokenizer", "logged"),
+    [
+        ("ref.zh", {}, "zh", "^TER and tokenized BLEU are left out: .* 'zh' is"),
+        ("ref.zho_Hans.gz", {}, "zh", "^TER and tokenized BLEU are left out"),
+        ("ref.zh", {"metrics": ["bleu"]}, "zh", "^$"),
+        ("ref.zh", {"metrics": ["bleu"], "tokenize": "13a"}, "13a", "--tokenize=zh"),
+        ("ref.zh", {"metrics": ["chrf"], "tokenize": "13a"}, None, "^$"),
+        ("ref.txt", {}, "13a", "^warning: .* the references are written without spa"),
+        ("ref.km", {"metrics": ["bleu"]}, "13a", "^warning: .* 'km' is written witho"),
+    ],
+)
+def test_the_name_of_the_reference_chooses_the_tokenizer(
+    name, options, tokenizer, logged, write
+):
+    text = "今天天气很好。我们去公园吧。\n".encode()
+    reference = write(name, gzip.compress(text) if name.endswith(".gz") else text)
+    log: list[str] = []
+    result = score(ScoredFiles([reference], [reference]), log.append, **options)
+    scores = result.systems[reference]
+    if tokenizer:
+        assert f"|tok:{tokenizer}|" in scores["bleu"].signature
+        assert scores["bleu"].score == pytest.approx(100 * (tokenizer == "zh"))
+    assert re.search(logged, "\n".join(log))
 
 
 def test_files_that_cannot_be_scored_are_refused(write, tmp_path):

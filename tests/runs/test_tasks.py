@@ -2,12 +2,15 @@ import subprocess
 import sys
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation import tokenizers
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.parsing.task import tree_pairs
 from t2t_keras.parsing.tree_scores import score_trees
-from t2t_keras.runs.tasks import task_for
+from t2t_keras.runs.tasks import task_for, with_tokenizer
+from t2t_keras.settings import config
 
 
 def test_the_language_tree_makes_a_parser():
@@ -44,6 +47,20 @@ def test_translations_are_scored_by_bleu():
     assert (name, value) == ("BLEU", corpus_scores(["ein Haus"], ["ein Haus."]).bleu)
     assert scores.lines()[0].startswith(f"BLEU {value:.2f}  BLEU|nrefs:1|")
     assert scores.as_dict()["bleu"] == value
+
+
+def test_the_language_or_a_setting_chooses_the_tokenizer():
+    sides = [""], ["天气很好。走吧"], ["天气很好。走吧。"]
+    for language, tokenize, expected in (
+        *(("zh", None, "zh"), ("zh-TW", "13a", "13a"), ("th", "char", "char")),
+        ("th", None, "13a"),
+    ):
+        task = with_tokenizer(task_for(language), tokenize)
+        assert task.scorer()(*sides) == corpus_scores(*sides[1:], expected)
+    assert set(config.TOKENIZERS) < set(BLEU.TOKENIZERS)
+    assert config.TOKENIZERS == tokenizers.TOKENIZERS
+    parser = task_for("tree")
+    assert with_tokenizer(parser, "13a") is parser
 
 
 def test_parsing_is_imported_for_trees_only():

@@ -262,6 +262,9 @@ def test_trees_are_for_parsers() -> None:
             DataConfig(**settings)
             pytest.fail(f"{settings} were taken")
         DataConfig(**settings, target_language="tree")
+    tokenized = TrainingConfig(tokenize="char")
+    with pytest.raises(UserError, match=r"--tokenize is for BLEU.*Received: char"):
+        ExperimentConfig(DataConfig(target_language="tree"), training=tokenized)
 
 
 def test_a_mixture_of_nothing_sensible_is_refused() -> None:

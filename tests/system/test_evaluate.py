@@ -77,13 +77,14 @@ def test_other_files_are_scored(evaluate, own_run, tmp_path):
     before = own_run.run_card()
     output = tmp_path / "out.txt"
     done = evaluate(
-        f"--source={source}", f"--reference={reference}", f"--output={output}"
+        *(f"--source={source}", f"--reference={reference}", f"--output={output}"),
+        "--tokenize=char",
     )
     assert done.status == 0
     assert output.read_text() == "c b a\ng h i j\n"
-    bleu = corpus_scores(["c b a", "g h i j"], ["c b a", "g h i x"]).bleu
-    assert 0 < bleu < 100
-    assert done.lines[1].startswith(f"  BLEU {bleu:.2f}  BLEU|nrefs:1|")
+    found = corpus_scores(["c b a", "g h i j"], ["c b a", "g h i x"], "char")
+    assert 0 < found.bleu < 100
+    assert done.lines[1] == f"  BLEU {found.bleu:.2f}  {found.bleu_signature}"
     # Scores of other files are not kept in the run card.
     assert own_run.run_card() == before
 
@@ -118,7 +119,8 @@ def test_both_sides_in_one_file(evaluate, tmp_path):
     assert done.lines[2].startswith("  chrF 100.00")
 
 
-def test_the_dev_split(evaluate_short, own_short_run):
+def test_the_dev_split_by_the_tokenizer_of_the_run(evaluate_short, own_short_run):
+    own_short_run.update_run_card({"bleu_tokenizer": "char"})
     done = evaluate_short("--split=dev")
     assert done.lines[0].startswith("dev: 10 sentences")
     scores = own_short_run.run_card()["scores"]
@@ -127,7 +129,7 @@ def test_the_dev_split(evaluate_short, own_short_run):
     file_name = f"{name.replace(' ', '-').replace('/', '-')}.txt"
     written = (own_short_run.translations / file_name).read_text().splitlines()
     dev_target = Path(own_short_run.config().data.dev_target[0])
-    found = corpus_scores(written, dev_target.read_text().splitlines())
+    found = corpus_scores(written, dev_target.read_text().splitlines(), "char")
     assert done.lines[1] == f"  BLEU {found.bleu:.2f}  {found.bleu_signature}"
     assert scores[name]["bleu"] == found.bleu > 0
 
@@ -267,7 +269,7 @@ def test_flags_of_the_other_kind_are_refused(texts, monkeypatch):
         ((*files, "--split=dev"), "--split is for scores of a model, but --hyp"),
         ((*files, "--output=o"), "--output is for scores of a model, but --hyp"),
         (("--model_dir=m", "--json"), "--json is for --hypotheses: the scores of a m"),
-        (("--model_dir=m", "--tokenize=13a"), "--tokenize is for --hypotheses: the"),
+        (("--model_dir=m", "--metrics=bleu"), "--metrics is for --hypotheses: the"),
         (("--model_dir=m", "--nolowercase"), "--lowercase is for --hypotheses: the"),
         (("--model_dir=m", "--paired_test=bootstrap"), "--paired_test is for --hypo"),
         (("--model_dir=m", "--extra_reference=r"), "--extra_reference is for --hyp"),

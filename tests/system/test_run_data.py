@@ -7,9 +7,10 @@ import socket
 
 import pytest
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import MissingPackage, UserError
 from t2t_keras.runs import run_data
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.run_data import advice
 from tests.system.replace_settings import replace_settings
 
 
@@ -67,14 +68,14 @@ def test_likely_mistakes_give_warnings(config, prepare):
     config = replace_settings(
         config, "data", source_language="en", target_language="dee"
     )
-    language, few, batches = run_data.advice(config, data)
+    language, few, batches = advice(config, data)
     assert "--target_language=dee" in language
     assert "60 pairs" in few and "280 subwords" in few
     assert "--tokens_per_batch" in batches
     enough = dataclasses.replace(data.summary, pairs=280, batches_per_epoch=10)
     data = dataclasses.replace(data, summary=enough)
     config = replace_settings(config, "data", target_language="tree")
-    assert run_data.advice(config, data) == []
+    assert advice(config, data) == []
 
 
 def test_a_worker_that_does_not_see_the_run_is_refused(config, model_dir, prepare):
@@ -135,6 +136,41 @@ def test_settings_without_effect_on_updates_may_change(config, model_dir, prepar
     longer = replace_settings(config, "training", train_steps=9, save_steps=1)
     prepare(longer)
     assert model_dir.config() == longer
+
+
+def test_a_run_keeps_the_tokenizer_of_its_bleu(config, model_dir, prepare):
+    """Also a run of a release that had only 13a, and no entry in the run card."""
+    config = replace_settings(config, "data", target_language="zh")
+    config = replace_settings(config, "training", dev_bleu_sentences=2)
+
+    def resume(tokenize=None):
+        data, _ = prepare(replace_settings(config, "training", tokenize=tokenize))
+        assert model_dir.run_card()["bleu_tokenizer"] == data.task.tokenizer
+        warned = any("by the tokenizer" in line for line in advice(config, data))
+        assert warned == (data.task.tokenizer == "13a")
+        return data.task.tokenizer
+
+    assert [resume(), resume()] == ["zh", "zh"]
+    assert "# --tokenize is not set\n" in model_dir.flagfile.read_text()
+    card = model_dir.run_card()
+    del card["bleu_tokenizer"]
+    model_dir.run_card_file.write_text(json.dumps(card))
+    assert [resume(), resume(), resume("char"), resume()] == ["13a"] * 2 + ["char"] * 2
+
+
+def test_a_missing_tokenizer_is_refused_before_anything_is_written(
+    config, model_dir, prepare, monkeypatch
+):
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
+    silent = replace_settings(config, "data", target_language="ja")
+    config = replace_settings(silent, "training", dev_bleu_sentences=2)
+    with pytest.raises(MissingPackage, match=r"pip install 'sacrebleu\[ja\]'"):
+        prepare(config)
+    with pytest.raises(MissingPackage, match=r"pip install 'sacrebleu\[ja\]'"):
+        prepare(replace_settings(silent, "training", score_split="dev"))
+    assert not model_dir.path.exists()
+    prepare(silent)  # has no BLEU
+    prepare(replace_settings(config, "training", tokenize="char"))
 
 
 def test_another_corpus_is_refused(config, prepare):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import pytest
 
@@ -151,6 +152,34 @@ def test_curly_quotes_may_count_as_straight_ones(
     assert plain.tokenized.bleu < 90
     assert ascii_quotes.tokenized.bleu == pytest.approx(100)
     assert plain.scores == ascii_quotes.scores
+
+
+def test_the_tokenizer_is_the_languages_or_a_given_one(
+    random_trained_model, replace_translations
+):
+    text = "今天天气很好。我们去公园吧。"
+    replace_translations(text)
+    parts = random_trained_model.model, random_trained_model.vocabulary
+    one = scoring.TestSet("", [b"x"], [text])
+    chinese = as_trained_model(*parts, target_language="zh")
+    for tokenize, tokenizer, bleu, warning in (
+        (None, "zh", 100, "^There is no tokenized BLEU: .* 'zh'"),
+        ("13a", "13a", 0, "^BLEU by the tokenizer 13a .*=zh separates them"),
+    ):
+        scored = scoring.score(chinese, one, GREEDY, tokenize=tokenize)
+        assert f"|tok:{tokenizer}|" in scored.scores.bleu_signature
+        assert scored.scores.bleu == pytest.approx(bleu)
+        assert scored.tokenized is None
+        warnings = scoring.warnings_of_scores(chinese, one, tokenize)
+        assert re.search(warning, warnings[0])
+    parser = as_trained_model(*parts, target_language="tree")
+    assert scoring.warnings_of_scores(parser, one) == []
+    for trained, tokenize, message in (
+        (chinese, "zhh", "--tokenize must be one of .* Did you mean zh"),
+        (parser, "zh", "--tokenize is for BLEU, by which this model is not scored"),
+    ):
+        with pytest.raises(UserError, match=message):
+            scoring.score(trained, one, GREEDY, tokenize=tokenize)
 
 
 def test_compounds_are_split_only_in_german(random_trained_model, replace_translations):
