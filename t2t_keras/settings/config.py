@@ -789,7 +789,8 @@ class ExperimentConfig:
         if self.training.tokenize and self.data.target_language == "tree":
             raise UserError(
                 "--tokenize is for BLEU, and a parser is scored by its brackets. Leave "
-                f"it out. Received: {self.training.tokenize}"
+                f"it out. Received: --tokenize={self.training.tokenize} "
+                "--target_language=tree"
             )
         positions, first = self.model.max_positions, self.model.first_position
         if positions is not None and positions < self.data.max_length:
