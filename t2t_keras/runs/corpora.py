@@ -29,6 +29,7 @@ from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
 from t2t_keras.input_pipeline.batches.sampled import SampledBatching, SampledCorpus
 from t2t_keras.input_pipeline.corpora.corpus import (
     Corpus,
+    CorpusSplit,
     Files,
     TextChunk,
     open_corpus,
@@ -51,7 +52,11 @@ from t2t_keras.input_pipeline.records.alignments import (
     read_word_links,
     select_rows,
 )
-from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
+from t2t_keras.input_pipeline.records.manifest import (
+    RecordSpec,
+    read_manifest,
+    text_files,
+)
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, TokenizedSide
 from t2t_keras.runs.mixing import MixturePart
 from t2t_keras.runs.tasks import Task, task_for
@@ -378,7 +383,7 @@ def check_settings(
 ) -> None:
     """Checks that records were made with these settings.
 
-    A corpus or vocabulary file that is not set is not compared.
+    A dataset or vocabulary file that is not set is not compared.
 
     Args:
         made_with: The manifest's settings.
@@ -398,9 +403,7 @@ def check_settings(
         names.append("filter")
     if not config.vocabulary_file and made_with["vocabulary_file"] is None:
         names += _SUBWORD_SETTINGS
-    if current["train_source"]:
-        names += ("train_source", "train_target")
-    elif current["dataset"]:
+    if current["dataset"]:
         names.append("dataset")
     rows = [
         f"  --{name}: {_format_value(made_with[name])} in the records, "
@@ -419,6 +422,57 @@ def check_settings(
         raise UserError(
             f"{folder} holds records of other settings:\n" + "\n".join(rows) + advice
         )
+
+
+def check_text_of_records(
+    config: DataConfig,
+    spec: RecordSpec,
+    folder: Path,
+    task: Task,
+    log: Callable[[str], object],
+) -> None:
+    """Checks that records have the text of --train_source.
+
+    Text that has the name as when they were made is not read.
+
+    Raises:
+        UserError: If the text is another one, or cannot be read.
+    """
+    sides = "train_source", "train_target"
+    names = [list(getattr(config, side)) for side in sides]
+    if not names[0] or names == [spec.settings[side] for side in sides]:
+        return
+    name = ",".join(itertools.chain(*names))
+    log(f"comparing {name} with the text of the records …")
+    made_with = tuple(spec.settings.get("filter", ()))
+    config = dataclasses.replace(
+        config, records=None, mixture=(), filter=made_with, rejected=None
+    )
+    corpus = build_corpus(config, ("train",), task)
+    with open_filters(config, lambda _: None) as filters:
+        train = filters.apply(corpus).splits["train"]
+    if train.fingerprint != spec.fingerprint:
+        raise other_text_error(name, train, spec, folder, "leave out --train_source")
+
+
+def other_text_error(
+    name: str, train: CorpusSplit, spec: RecordSpec, folder: Path, advice: str
+) -> UserError:
+    """Returns the error for text that records were not made of.
+
+    Args:
+        name: The files, or the corpus.
+        train: The text.
+        spec: The records' specification.
+        folder: Directory of the records.
+        advice: Alternative to the old text.
+    """
+    return UserError(
+        f"{name} is not the training text that the records in {folder} were made of: "
+        f"its SHA-256 is {train.fingerprint[:12]}… ({train.num_pairs:,} pairs), "
+        f"expected {spec.fingerprint[:12]}… ({spec.text_pairs:,} pairs). Put the old "
+        f"text back (names and compression do not matter), or {advice}."
+    )
 
 
 def without_corpus(config: DataConfig) -> DataConfig:

@@ -26,7 +26,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +41,7 @@ from t2t_keras.settings.flags import (
     flagfile_text,
     make_paths_absolute,
 )
+from t2t_keras.settings.training_text import parse_mixture_item
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
@@ -162,13 +163,21 @@ class ModelDir:
             )
         return config_from_flagfile(self.flagfile)
 
-    def check_same(self, config: ExperimentConfig) -> None:
+    def check_same(self, config: ExperimentConfig, *, by_content: bool = False) -> None:
         """Raises `UserError` if the run here has other settings.
 
         Relative paths are compared as seen from the working directory: `Run.train` of
         release 0.3.0 stored them.
+
+        Args:
+            config: The current settings.
+            by_content: Whether the caller compares text, vocabulary and source of the
+                weights with the digests of the run card. Their names may then change.
         """
         changed = differences(*map(make_paths_absolute, (self.config(), config)))
+        if by_content:
+            for name in _names_of_contents(changed, config, self.run_card()):
+                changed.pop(name, None)
         if changed:
             rows = [
                 f"  --{name}: {old} in the model_dir, {new} now"
@@ -272,3 +281,24 @@ class ModelDir:
             f"{steps_in(self.checkpoints) or 'none'}; --checkpoint may be averaged, "
             "latest, best, a step, or a checkpoint's folder."
         )
+
+
+def _names_of_contents(
+    changed: Mapping[str, tuple[Any, Any]],
+    config: ExperimentConfig,
+    card: Mapping[str, Any],
+) -> Iterator[str]:
+    """Yields the settings that name something of which the run card has a digest."""
+    corpus = card.get("corpus", {})
+    if corpus.get("fingerprint"):
+        yield from ("train_source", "train_target", "train_alignments")
+        if None in changed.get("dataset", ()):  # text or records instead
+            yield "dataset"
+    mixtures = changed.get("mixture", ((), ()))
+    old, new = ([parse_mixture_item(item)[1:] for item in each] for each in mixtures)
+    if old == new and len(corpus.get("mixture", ())) == len(old):
+        yield "mixture"
+    if config.data.records or config.data.vocabulary_file:
+        yield "vocabulary_file"
+    if card.get("init") and config.training.init_from:
+        yield "init_from"

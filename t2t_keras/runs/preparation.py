@@ -29,10 +29,15 @@ from t2t_keras.input_pipeline.records.shard_writer import (
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs import corpora
-from t2t_keras.runs.corpora import check_settings, without_corpus
+from t2t_keras.runs.corpora import (
+    check_settings,
+    other_text_error,
+    without_corpus,
+)
 from t2t_keras.runs.mixing import MixturePart, open_parts
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.flags import record_settings
+from t2t_keras.settings.training_text import parse_mixture_item
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.progress import as_duration
 
@@ -167,20 +172,41 @@ def _open_or_begin_records(
             f"They were started with --filter={','.join(spec.settings['filter'])}."
             f"{advice}"
         )
-    learns = spec.settings["vocabulary_file"] is None and not config.vocabulary_file
-    if learns and spec.settings.get("mixture", []) != list(config.mixture):
+    if spec.settings["vocabulary_file"] is None and not config.vocabulary_file:
+        _check_mixture(spec.settings.get("mixture", []), config, folder, advice, log)
+    train = corpus.splits["train"]
+    if train.fingerprint != spec.fingerprint:
+        name = ",".join(config.train_source + config.train_target) or corpus.name
+        raise other_text_error(name, train, spec, folder, "give another --output")
+    return spec, open_vocabulary(folder, spec)
+
+
+def _check_mixture(
+    old: Sequence[str],
+    config: DataConfig,
+    folder: Path,
+    advice: str,
+    log: Callable[[str], None],
+) -> None:
+    """Checks the mixture that the vocabulary of existing records was learned with.
+
+    Raises:
+        UserError: If rates or tags differ. Other names are only a warning, since the
+            parts are not read again.
+    """
+    rates = [
+        [parse_mixture_item(i)[1:] for i in each] for each in (old, config.mixture)
+    ]
+    if rates[0] != rates[1]:
         raise UserError(
             f"{folder} holds records whose vocabulary was learned with another "
-            f"mixture: {spec.settings.get('mixture') or 'none'}, not "
-            f"{list(config.mixture) or 'none'}.{advice}"
+            f"mixture: {old or 'none'}, not {list(config.mixture) or 'none'}.{advice}"
         )
-    if corpus.splits["train"].fingerprint != spec.fingerprint:
-        raise UserError(
-            f"The corpus {corpus.name} is not the one that the records in {folder} "
-            "were started with: its training text has changed. Put the old text back, "
-            "or give another --output."
+    if list(old) != list(config.mixture):
+        log(
+            f"warning: the vocabulary in {folder} was learned with --mixture="
+            f"{','.join(old)} and is kept; {','.join(config.mixture)} is not read"
         )
-    return spec, open_vocabulary(folder, spec)
 
 
 def _begin_records(

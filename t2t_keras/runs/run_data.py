@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import math
+import os
 import platform
 import shlex
 import socket
@@ -11,6 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
@@ -38,6 +41,7 @@ from t2t_keras.runs.corpora import check_settings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.tasks import Task, TranslationTask, task_for, with_tokenizer
 from t2t_keras.settings.config import ExperimentConfig, TrainingConfig
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape
@@ -76,6 +80,16 @@ class RunData:
     summary: BatchingSummary
     task: Task
 
+    @property
+    def dev_sha256(self) -> str | None:
+        """Digest of the token ids of the dev set; None without one."""
+        if self.dev is None:
+            return None
+        digest = hashlib.sha256(np.ascontiguousarray(self.dev.lengths).data)
+        for side in (self.dev.source, self.dev.target):
+            digest.update(side.gather(np.arange(len(self.dev)))[0].data)
+        return digest.hexdigest()
+
 
 def prepare_data(
     config: ExperimentConfig,
@@ -107,7 +121,8 @@ def prepare_data(
     """
     task = task or task_for(config.data.target_language)
     if model_dir.exists():
-        model_dir.check_same(config)
+        model_dir.check_same(config, by_content=True)
+        _check_source(config.training.init_from, model_dir)
     elif not writes:
         raise UserError(
             f"The first worker has started a run, but {model_dir.path} on "
@@ -125,11 +140,12 @@ def prepare_data(
         corpus = filters.apply(corpus)
         parts = mixing.open_parts(config.data, log, filters, task)
     if config.data.records:
-        text = _open_records(config, model_dir, corpus)
+        text = _open_records(config, model_dir, task, log)
     else:
         text = _tokenize_text(config, model_dir, corpus, parts, links, log, source)
     data = _build_run_data(config, corpus, text, parts, log, num_replicas, task)
     _check_mixture(data.mixture, model_dir)
+    _warn_of_dev_set(data.dev_sha256, model_dir, log)
     config = resolve_epochs(config, data.summary)
     fine_tuning.check_fit(config, data.vocabulary, source)
     for line in fine_tuning.other_meanings(config, source):
@@ -276,9 +292,14 @@ def _tokenize_text(
         digest.update(links.tokens.data)
         digest.update(links.offsets.data)
         fingerprint = digest.hexdigest()
-    _check_corpus(corpus.name, fingerprint, model_dir, aligned=links is not None)
+    names = config.data.train_source + config.data.train_target
+    name = ",".join(names) or corpus.name
+    if links is not None:
+        name += f" with {','.join(config.data.train_alignments)}"
+    _check_corpus(name, fingerprint, model_dir)
     if model_dir.exists():
         vocabulary = model_dir.vocabulary()
+        _check_vocabulary_file(config.data.vocabulary_file, vocabulary, model_dir)
     elif source is not None and not config.data.vocabulary_file:
         vocabulary = source.vocabulary
     else:
@@ -298,7 +319,10 @@ def _tokenize_text(
 
 
 def _open_records(
-    config: ExperimentConfig, model_dir: ModelDir, corpus: Corpus
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    task: Task,
+    log: Callable[[str], object],
 ) -> _MainText:
     folder = Path(config.data.records or "")
     manifest = read_manifest(folder)
@@ -312,7 +336,8 @@ def _open_records(
         "t2t_keras.prepare. --dataset, --train_source and --vocabulary_file can be "
         "left out; the records determine them.",
     )
-    _check_corpus(spec.corpus, spec.fingerprint, model_dir)
+    corpora.check_text_of_records(config.data, spec, folder, task, log)
+    _check_corpus(f"The text of the records in {folder}", spec.fingerprint, model_dir)
     vocabulary = open_vocabulary(folder, spec)
     if model_dir.exists() and model_dir.vocabulary().sha256 != vocabulary.sha256:
         raise UserError(
@@ -337,32 +362,74 @@ def _check_dev_set(training: TrainingConfig, corpus: Corpus) -> None:
             )
 
 
-def _check_corpus(
-    name: str, fingerprint: str, model_dir: ModelDir, *, aligned: bool = False
+def _check_source(init_from: str | None, model_dir: ModelDir) -> None:
+    """Raises `UserError` if --init_from names another checkpoint than at the start.
+
+    The one that it named then may be gone.
+    """
+    old = model_dir.config().training.init_from
+    if init_from and os.path.abspath(init_from) != (old and os.path.abspath(old)):
+        fine_tuning.open_source(init_from, model_dir)
+
+
+def _check_vocabulary_file(
+    path: str | None, vocabulary: Vocabulary, model_dir: ModelDir
 ) -> None:
+    """Raises `UserError` if --vocabulary_file is not the vocabulary of the run.
+
+    The one that the run was started with may be gone, since the run has a copy.
+    """
+    is_known = path == model_dir.config().data.vocabulary_file
+    if not path or (is_known and not os.path.exists(path)):
+        return
+    sha256 = load_vocabulary(path).sha256
+    if sha256 != vocabulary.sha256:
+        raise UserError(
+            f"{path} (--vocabulary_file) is not the vocabulary of the run in "
+            f"{model_dir.path}: its SHA-256 is {sha256[:12]}…, expected "
+            f"{vocabulary.sha256[:12]}…. Give --vocabulary_file="
+            f"{model_dir.vocabulary_file}, or start in a new --model_dir."
+        )
+
+
+def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
     expected = model_dir.run_card().get("corpus", {}).get("fingerprint")
     if model_dir.exists() and expected and expected != fingerprint:
-        changed = "training text or its word alignments" if aligned else "training text"
         raise UserError(
-            f"The corpus {name} is not the one that the run in "
-            f"{model_dir.path} was started with: its {changed} has changed. Put "
-            "the old text back, or start in a new --model_dir."
+            f"{name} is not the training text that the run in {model_dir.path} was "
+            f"started with: its SHA-256 is {fingerprint[:12]}…, expected "
+            f"{expected[:12]}…. Put the old text back (names and compression do not "
+            "matter), or start in a new --model_dir."
         )
 
 
 def _check_mixture(parts: Sequence[Mapping[str, Any]], model_dir: ModelDir) -> None:
     """Raises `UserError` if the text of a part has changed.
 
-    Changed names and rates are found by the check of the settings.
+    Changed rates and tags are found by the check of the settings.
     """
     expected_parts = model_dir.run_card().get("corpus", {}).get("mixture", [])
     for part, expected in zip(parts, expected_parts, strict=False):
-        if model_dir.exists() and part["fingerprint"] != expected["fingerprint"]:
+        sha256, old = part["fingerprint"], expected["fingerprint"]
+        if model_dir.exists() and sha256 != old:
             raise UserError(
-                f"{part['name']} is not what the run in {model_dir.path} was started "
-                "with as a part of its mixture: its training text has changed. Put "
-                "the old text back, or start in a new --model_dir."
+                f"{part['name']} (--mixture) is not the text that the run in "
+                f"{model_dir.path} was started with, {expected['name']}: its SHA-256 "
+                f"is {sha256[:12]}…, expected {old[:12]}…. Put the old text back, or "
+                "start in a new --model_dir."
             )
+
+
+def _warn_of_dev_set(
+    digest: str | None, model_dir: ModelDir, log: Callable[[str], object]
+) -> None:
+    """Logs a warning if the dev set is not the one that the run was started with."""
+    expected = model_dir.run_card().get("corpus", {}).get("dev_sha256")
+    if model_dir.exists() and expected and digest != expected:
+        log(
+            "warning: the dev set is not the one that the run was started with. Scores "
+            "of before and now cannot be compared, and best/ is chosen by both."
+        )
 
 
 def _build_run_data(
@@ -449,6 +516,7 @@ def _initial_run_card(
             "fingerprint": data.fingerprint,
             **dataclasses.asdict(data.summary),
             "mixture": data.mixture,
+            "dev_sha256": data.dev_sha256,
         },
         "vocabulary": {
             "size": data.vocabulary.size,

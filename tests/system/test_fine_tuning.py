@@ -1,5 +1,6 @@
 """Fine-tuning, early stopping and moving averages of whole runs."""
 
+import contextlib
 import dataclasses
 import json
 import shlex
@@ -91,9 +92,16 @@ def test_a_run_from_weights_begins_where_the_other_ended(
         best = read_weights(child.best / "step-2")
         for name, value in best.items():
             np.testing.assert_array_equal(value, after[name])
-    # Once there is a checkpoint, the source is not needed any more.
-    shutil.rmtree(model_dir.path)
+    # Once there is a checkpoint, the source may be gone or elsewhere.
+    moved = model_dir.path.rename(tmp_path / "moved") / "checkpoints"
     assert "all 2 steps are done already" in train_and_log(tuned, child)
+    for step, outcome in (
+        (6, contextlib.nullcontext()),
+        (4, pytest.raises(UserError, match=r"its SHA-256 is .*, expected")),
+    ):
+        name = str(moved / f"step-{step}")
+        with outcome:
+            train_and_log(replace_settings(tuned, "training", init_from=name), child)
 
 
 def test_nothing_is_left_of_a_run_that_is_refused(config, model_dir, tmp_path):

@@ -76,8 +76,10 @@ def test_another_mixture_is_refused(config, model_dir, write_pairs):
 def test_other_text_of_a_part_is_refused(config, model_dir, write_pairs):
     one = write_pairs("one", 20, 71)
     prepare_data(add_mixture(config, f"{one}:1"), model_dir)
+    prepare_data(add_mixture(config, f"{one.rename(f'{one}.tsv')}:1"), model_dir)
     write_pairs("one", 20, 73)
-    with pytest.raises(UserError, match=r"one.tsv is not what .* text has changed"):
+    message = r"one.tsv \(--mixture\) is not the text .* its SHA-256 is .*…, expected"
+    with pytest.raises(UserError, match=message):
         prepare_data(add_mixture(config, f"{one}:1"), model_dir)
 
 
@@ -205,6 +207,8 @@ def test_records_started_with_another_mixture_are_refused(write_pairs, prepare):
     one = write_pairs("one", 40, 71)
     folder = prepare("main", mixture=(f"{one}:1",))
     prepare("main", mixture=(f"{one}:1",))
+    # Only the vocabulary is of the mixture, and it is not learned again.
+    prepare("main", mixture=(f"{one.rename(f'{one}.tsv')}:1",))
     with pytest.raises(UserError, match=r"learned with another mixture: .*, not none"):
         prepare("main")
     # With a vocabulary file, no vocabulary is learned from the mixture.

@@ -92,6 +92,17 @@ def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     both = replace_settings(config, "data", records=str(folder))
     assert run_data.prepare_data(both, dirs[0], lines.append).summary == text.summary
     run_data.prepare_data(config, dirs[0], lines.append)
+    # Also where the settings no longer name the text, or name it elsewhere.
+    run_data.prepare_data(runs[1], dirs[0], lines.append)
+    os.rename(config.data.train_source[0], f"{tmp_path}/moved")
+    moved = replace_settings(both, "data", train_source=(f"{tmp_path}/moved",))
+    run_data.prepare_data(moved, dirs[1], lines.append)
+    (tmp_path / "moved").write_text("a b\n" * 60)
+    with pytest.raises(
+        UserError,
+        match=r"moved,.*target is not the .*\(60 pairs\), expected .*60 pairs",
+    ):
+        run_data.prepare_data(moved, ModelDir(tmp_path / "new"), lines.append)
 
 
 def test_other_files_can_replace_the_dev_set(config, prepare, tmp_path):
@@ -134,7 +145,7 @@ def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["making"]["fingerprint"] = "0" * 64
     (other / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(UserError, match="its training text has changed"):
+    with pytest.raises(UserError, match="is not the training text that the run in"):
         run_data.prepare_data(settings, model_dir, [].append)
 
 
@@ -161,7 +172,7 @@ def test_other_settings_or_text_for_existing_records_are_refused(config, prepare
         prepare(per_shard=9)
     with open(config.data.train_source[0], "r+") as file:
         file.write("j")
-    with pytest.raises(UserError, match="were started with: its training text has ch"):
+    with pytest.raises(UserError, match="is not the training text that the records in"):
         prepare()
     assert len(verify_records(folder).shards) == 3
 

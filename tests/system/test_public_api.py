@@ -442,7 +442,7 @@ def test_a_run_trains_and_resumes_with_a_custom_task(
     monkeypatch.chdir("elsewhere")
     assert run.train().evaluation is not None
     assert lines.count("all 4 steps are done already") == 2
-    with pytest.raises(UserError, match="other settings"):
+    with pytest.raises(UserError, match="does not exist"):
         run.train(settings)  # relative paths are now others
     check_batches(run.batches(), pairs[:60], run.trained().vocabulary)
     assert capfd.readouterr().out == ""

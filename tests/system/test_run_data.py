@@ -1,8 +1,11 @@
 """Data of a run before its first step: files, log lines, warnings and refusals."""
 
+import contextlib
 import dataclasses
+import gzip
 import json
 import shlex
+import shutil
 import socket
 
 import pytest
@@ -11,6 +14,8 @@ from t2t_keras.errors import MissingPackage, UserError
 from t2t_keras.runs import run_data
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.run_data import advice
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
+from t2t_keras.text.subwords import learn_subwords
 from tests.system.replace_settings import replace_settings
 
 
@@ -173,12 +178,79 @@ def test_a_missing_tokenizer_is_refused_before_anything_is_written(
     prepare(replace_settings(config, "training", tokenize="char"))
 
 
-def test_another_corpus_is_refused(config, prepare):
-    prepare(config)
-    with open(config.data.train_source[0], "r+") as file:
+def _compress(tmp_path, run):
+    for side in ("source", "target"):
+        text = (tmp_path / f"train.{side}").read_bytes()
+        (tmp_path / f"{side}.gz").write_bytes(gzip.compress(text))
+        (tmp_path / f"train.{side}").unlink()
+    return {f"train_{x}": (str(tmp_path / f"{x}.gz"),) for x in ("source", "target")}
+
+
+def _in_columns(tmp_path, run):
+    sides = [(tmp_path / f"train.{x}").read_text() for x in ("source", "target")]
+    rows = zip(*(side.splitlines() for side in sides), strict=True)
+    (tmp_path / "train.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    return {"train_source": (str(tmp_path / "train.tsv"),), "train_target": ()}
+
+
+def _change_text(tmp_path, run):
+    with open(tmp_path / "train.source", "r+") as file:
         file.write("j")
-    with pytest.raises(UserError, match="its training text has changed"):
-        prepare(config)
+    return {}
+
+
+def _exchange_sides(tmp_path, run):
+    names = (str(tmp_path / "train.target"),), (str(tmp_path / "train.source"),)
+    return dict(zip(("train_source", "train_target"), names, strict=True))
+
+
+def _copy_vocabulary(tmp_path, run):
+    shutil.copy(run.vocabulary_file, tmp_path / "copy.model")
+    return {"vocabulary_file": str(tmp_path / "copy.model")}
+
+
+def _other_vocabulary(tmp_path, run):
+    lines = ["the old house", "das alte Haus"] * 4
+    vocabulary = SubwordVocabulary(learn_subwords(lines, vocabulary_size=290))
+    vocabulary.save(tmp_path / "other.model")
+    return {"vocabulary_file": str(tmp_path / "other.model")}
+
+
+OTHER_TEXT = (
+    r"train.{} is not the training text that the run in .*run was started with: its "
+    r"SHA-256 is [0-9a-f]{{12}}…, expected [0-9a-f]{{12}}….*Put the old text back"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_compress, None),
+        (_in_columns, None),
+        (_copy_vocabulary, None),
+        (_change_text, OTHER_TEXT.format("target")),
+        (_exchange_sides, OTHER_TEXT.format("source")),
+        (_other_vocabulary, r"other.model \(--vocabulary_file\) is not the vocabulary"),
+    ],
+)
+def test_a_run_resumes_on_the_same_contents_under_any_name(
+    config, model_dir, prepare, tmp_path, change, message
+):
+    before, _ = prepare(config)
+    changed = replace_settings(config, "data", **change(tmp_path, model_dir))
+    resumes = contextlib.nullcontext()
+    with pytest.raises(UserError, match=message) if message else resumes:
+        after, lines = prepare(changed)
+        assert after.fingerprint == before.fingerprint
+        assert not any("dev set" in line for line in lines)
+        assert model_dir.config() == changed
+
+
+def test_another_dev_set_gives_a_warning(config, prepare):
+    prepare(config)
+    other = {"dev_source": config.data.dev_target, "dev_target": config.data.dev_source}
+    _, lines = prepare(replace_settings(config, "data", **other))
+    assert any("warning: the dev set is not the one" in line for line in lines)
 
 
 def test_a_corpus_without_training_text_is_refused(config, model_dir, prepare):
