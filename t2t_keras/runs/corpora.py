@@ -39,7 +39,10 @@ from t2t_keras.input_pipeline.corpora.filters import (
     IsDuplicate,
     PairFilters,
     exceeds_length_ratio,
+    has_markup,
+    has_other_numbers,
     is_copied,
+    is_in_another_language,
     is_in_another_script,
 )
 from t2t_keras.input_pipeline.corpora.parallel_text import (
@@ -214,7 +217,7 @@ def open_filters(
             filtered when they were made.
 
     Raises:
-        UserError: If the script of a language is unknown, or --rejected is a file to
+        UserError: If a filter does not know a language, or --rejected is a file to
             read; and at the end of the block, if no pair of a corpus is left.
     """
     makers = dict(_make_filter(item, config) for item in config.filter)
@@ -261,10 +264,17 @@ def _make_filter(
     item = parse_filter_item(text)
     if item.ratio is not None:
         return text, functools.partial(exceeds_length_ratio, item.ratio, item.unit)
-    if item.name == "script":
-        script = is_in_another_script(config.source_language, config.target_language)
-        return text, lambda: script
-    return text, IsDuplicate if item.name == "duplicates" else lambda: is_copied
+    if item.name == "duplicates":
+        return text, IsDuplicate
+    languages = config.source_language, config.target_language
+    chunk_filter = {
+        "copied": lambda: is_copied,
+        "script": functools.partial(is_in_another_script, *languages),
+        "language": functools.partial(is_in_another_language, *languages),
+        "markup": functools.partial(has_markup, config.user_symbols),
+        "numbers": lambda: has_other_numbers,
+    }[item.name]()
+    return text, lambda: chunk_filter
 
 
 def chunks_in_proportion(

@@ -97,7 +97,9 @@ class DataConfig:
         "Filters of training pairs, comma-separated: length_ratio:2 (one side has more "
         "than twice as many words; length_ratio:2:characters counts characters), "
         "copied (source and target are equal), duplicates (the pair has occurred "
-        "before), script (most letters of a side are not of its language's script).",
+        "before), script (most letters of a side are not of its language's script), "
+        "language (a side is in another language), markup (a side has HTML tags or "
+        "entities), numbers (the sides have different numbers).",
     )
     rejected: str | None = setting(
         None,

@@ -13,7 +13,7 @@ _TWO_SIDED_SUFFIXES = (".tsv", ".mrg", ".tsv.gz", ".mrg.gz")
 # TFDS separates a version with a colon.
 _VERSION = re.compile(r"(\d+|\*)\.(\d+|\*)\.(\d+|\*)")
 _TAKEN_PIECE = re.compile(r"<(pad|unk|s|/s|0x[0-9A-Fa-f]{2})>")
-_PLAIN_FILTERS = ("copied", "duplicates", "script")
+_PLAIN_FILTERS = ("copied", "duplicates", "script", "language", "markup", "numbers")
 # A higher rate is more likely a typo.
 _MAX_RATE = 1000
 
@@ -113,7 +113,7 @@ class FilterItem(NamedTuple):
     """One item of `--filter`.
 
     Attributes:
-        name: length_ratio, copied, duplicates or script.
+        name: length_ratio, copied, duplicates, script, language, markup or numbers.
         ratio: Maximum of length_ratio; None for another filter.
         unit: words or characters, of length_ratio.
     """

@@ -15,7 +15,10 @@ from t2t_keras.input_pipeline.corpora.filters import (
     IsDuplicate,
     PairFilters,
     exceeds_length_ratio,
+    has_markup,
+    has_other_numbers,
     is_copied,
+    is_in_another_language,
     is_in_another_script,
 )
 
@@ -92,10 +95,105 @@ def test_script_needs_half_of_the_letters():
         assert reject([source], [target]).tolist() == [expected], (source, target)
 
 
-def test_an_unknown_script_is_refused():
-    with pytest.raises(UserError, match=r"does not know the script .* 'tree'") as info:
-        is_in_another_script("en", "tree")
-    assert ", de, " in str(info.value)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (is_in_another_script, "does not know the script .* 'tree'.*, de, "),
+        (is_in_another_language, "cannot detect the language 'tree'.*, de, "),
+    ],
+)
+def test_an_unknown_language_is_refused(make, message):
+    with pytest.raises(UserError, match=message):
+        make("en", "tree")
+
+
+EN, DE, FR = (
+    "The old teacher gave the child three red apples.",
+    "Der alte Lehrer gab dem Kind drei rote Äpfel.",
+    "Le vieux professeur a donné trois pommes rouges à l'enfant.",
+)
+
+
+def test_a_language_is_another_one_only_if_that_is_sure():
+    rows = (
+        ("en", "de", EN, DE, False),
+        ("en", "de", DE, EN, True),
+        ("en", "de", EN, EN, True),
+        ("en", "de", DE, DE, True),
+        ("en", "de", EN, FR, True),
+        ("fr", "de-AT", FR, DE, False),
+        ("en", "nb", EN, "Den gamle læreren ga barnet tre røde epler.", False),
+        ("en", "zh-Hans", EN, "老师给了孩子三个红苹果。", False),
+        # Too little to be sure: names, numbers, one word, nothing but an address.
+        ("en", "de", "Angela Merkel, Berlin", "Barack Obama, New York", False),
+        ("en", "de", "42 %", "½ — 42", False),
+        ("en", "de", "Hund", "dog", False),
+        ("en", "de", "https://the.old/teacher/gave/the/child", DE, False),
+        ("en", "de", "OK", "", False),
+    )
+    for *languages, source, target, expected in rows:
+        reject = is_in_another_language(*languages)
+        assert reject([source], [target]).tolist() == [expected], (source, target)
+
+
+def test_markup_is_a_tag_or_an_entity_of_html():
+    for text, expected in (
+        ("a <b>bold</b> word", True),
+        ("line<br/>break", True),
+        ("line <BR> break", True),
+        ('<a href="x.html">link', True),
+        ("end</p>", True),
+        ("<!-- comment -->", True),
+        ("<!DOCTYPE html>", True),
+        ("<o:p></o:p>", True),
+        ("Tom &amp; Jerry", True),
+        ("it&#39;s", True),
+        ("it&#x27;s", True),
+        ("caf&eacute;", True),
+        ("a &lt; b", True),
+        ("Tom & Jerry", False),
+        ("AT&T; R&D", False),
+        ("?a=1&para=2", False),
+        ("a &nosuchname; b", False),
+        ("a < b and c > d", False),
+        ("1 <2> 3, I <3 it", False),
+        ("<joe@example.com>", False),
+        ("<https://example.com/>", False),
+        ("<bt> back-translated <2de>", False),  # symbols of the user
+        ("<bt> and <b>", True),
+        ("", False),
+    ):
+        reject = has_markup(["<bt>", "<2de>"])
+        assert reject([text, "a"], ["a", text]).tolist() == [expected] * 2, text
+    assert has_markup()(["<bt> a"], ["a"]).tolist() == [True]
+
+
+def test_numbers_are_compared_without_separators_and_order():
+    for source, target, expected in (
+        ("1,000.5 m", "1.000,5 m", False),
+        ("1000 m", "1 000 m", False),
+        ("1,234,567", "1\u2019234\u2019567", False),
+        ("1,000 m", "1.001 m", True),
+        ("12/31/2010", "31.12.2010", False),
+        ("May 7, 2010", "7. Mai 2010", False),
+        ("07:05", "7.5", False),
+        ("in 2010 300 people", "300 Leute, 2010", False),
+        ("42 and 43", "43 und 42", False),
+        ("42 and 42", "42", True),
+        ("42", "24", True),
+        ("42", "", True),
+        ("three", "3", False),  # perhaps a word
+        ("at 12", "mittags", False),
+        ("at 13", "mittags", True),
+        ("3 of them", "4 davon", True),  # no word is missing
+        ("the 1990s", "die 90er", True),
+        ("no number", "keine Zahl", False),
+        ("٤٢", "42", False),
+        ("9" * 5000, "9" * 5000, False),
+        ("9" * 5000, "9" * 5001, True),
+    ):
+        pairs = [source, target], [target, source]
+        assert has_other_numbers(*pairs).tolist() == [expected] * 2, (source, target)
 
 
 PAIRS = (

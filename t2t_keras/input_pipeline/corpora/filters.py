@@ -1,4 +1,4 @@
-"""Filters of training pairs: length ratio, copied, duplicates, script.
+"""Filters of training pairs, by length, script, language, numbers and so on.
 
 A filter sees normalized text and decides for each pair alone, except that a duplicate
 is a pair that has occurred before. So the order of the filters does not change which
@@ -9,13 +9,16 @@ The text is read once to decide, and one byte per pair keeps the decisions.
 Shapes: n pairs of a chunk.
 """
 
+import collections
 import dataclasses
 import functools
 import hashlib
 import itertools
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from html.entities import html5
 from typing import IO, TypeAlias
 
 import numpy as np
@@ -27,6 +30,7 @@ from t2t_keras.input_pipeline.corpora.corpus import (
     CorpusSplit,
     TextChunk,
 )
+from t2t_keras.text.language_detection import LanguageDetector, base_language
 from t2t_keras.text.normalization import normalize
 
 ChunkFilter: TypeAlias = Callable[[Sequence[str], Sequence[str]], np.ndarray]
@@ -64,6 +68,19 @@ _SCRIPTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("CJK", "HIRAGANA", "KATAKANA"), "ja"),
     (("HANGUL", "CJK"), "ko"),
 )
+# How many times as probable another language must be.
+_SURE = 20
+# A tag, comment or declaration of HTML; or an entity, whose name is in a group.
+_MARKUP = re.compile(
+    r"</?[a-z][a-z0-9:-]*(?:\s[^<>]*)?/?>|<!--|<![a-z]"
+    r"|&(?:#[0-9]{1,7};|#x[0-9a-f]{1,6};|([a-z][a-z0-9]{1,30};))",
+    re.IGNORECASE,
+)
+# Digits with one kind of separator before each three.
+_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}([.,' \u2019\u066c])\d{3}(?:\1\d{3})*(?!\d)")
+_DIGITS = re.compile(r"\d{1,18}")
+# Larger numbers are rarely written as words.
+_MAX_NUMBER_AS_WORD = 12
 
 
 def exceeds_length_ratio(ratio: Fraction, unit: str) -> ChunkFilter:
@@ -180,6 +197,86 @@ def _is_of_script(letter: str, scripts: tuple[str, ...]) -> bool:
     return (
         name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").startswith(scripts)
     )
+
+
+def is_in_another_language(source_language: str, target_language: str) -> ChunkFilter:
+    """Returns a filter of pairs a side of which is surely in another language.
+
+    Surely means that another language is twenty times as probable. Few words are
+    rarely sure, names and numbers never.
+
+    Raises:
+        UserError: If a language cannot be detected.
+    """
+    detector = LanguageDetector()
+    sides = source_language, target_language
+    known = detector.languages()
+    for language in sides:
+        if base_language(language) not in known:
+            raise UserError(
+                f"--filter=language cannot detect the language {language!r}. Leave it "
+                "out, or set --source_language and --target_language to codes among: "
+                f"{', '.join(known)}."
+            )
+
+    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        return np.array(
+            [
+                any(map(is_other, pair, sides))
+                for pair in zip(sources, targets, strict=True)
+            ],
+            bool,
+        )
+
+    def is_other(text: str, language: str) -> bool:
+        return detector.odds_of_another(text, language) >= _SURE
+
+    return reject
+
+
+def has_markup(user_symbols: Sequence[str] = ()) -> ChunkFilter:
+    """Returns a filter of pairs a side of which has a tag or an entity of HTML.
+
+    Args:
+        user_symbols: Symbols that are no tags, although they look like some.
+    """
+    symbols = re.compile("|".join(map(re.escape, user_symbols)) or "(?!)")
+
+    def is_marked_up(text: str) -> bool:
+        if "<" not in text and "&" not in text:
+            return False
+        found = _MARKUP.finditer(symbols.sub("", text))
+        return any(match[1] is None or match[1] in html5 for match in found)
+
+    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        pairs = zip(sources, targets, strict=True)
+        return np.array([any(map(is_marked_up, pair)) for pair in pairs], bool)
+
+    return reject
+
+
+def has_other_numbers(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    """Rejects pairs whose sides have different numbers.
+
+    Numbers are compared in any order and without separators of thousands; the parts of
+    a date, a time or a decimal number are numbers of their own. One up to 12 may be
+    missing on a side, which perhaps has a word for it.
+    """
+
+    def differ(source: str, target: str) -> bool:
+        one, other = _count_numbers(source), _count_numbers(target)
+        if one == other:
+            return False
+        only_one, only_other = one - other, other - one
+        both_differ = bool(only_one) and bool(only_other)
+        return both_differ or max([*only_one, *only_other]) > _MAX_NUMBER_AS_WORD
+
+    return np.array([*map(differ, sources, targets)], bool)
+
+
+def _count_numbers(text: str) -> collections.Counter[int]:
+    without = _THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
+    return collections.Counter(map(int, _DIGITS.findall(without)))
 
 
 class PairFilters:

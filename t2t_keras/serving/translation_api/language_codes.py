@@ -7,6 +7,7 @@ from babel import Locale, UnknownLocaleError
 from babel.core import get_global
 
 from t2t_keras.errors import UserError
+from t2t_keras.text.language_detection import base_language
 
 AUTO = "auto"
 
@@ -16,8 +17,6 @@ _CODE = re.compile(
 )
 # LibreTranslate's own codes beside the standard ones.
 _ALIASES = (("pb", "pt-BR"), ("zt", "zh-Hant"), ("zh", "zh-Hans"))
-# Codes of a language that has two; the second is py3langid's.
-_SYNONYMS = (("nb", "no"), ("fil", "tl"), ("iw", "he"))
 
 
 def canonical_code(code: str) -> str:
@@ -36,12 +35,6 @@ def canonical_code(code: str) -> str:
     language, script, region = match.groups()
     parts = (language.lower(), script and script.title(), region and region.upper())
     return "-".join(filter(None, parts))
-
-
-def base_language(code: str) -> str:
-    """Returns the language of a code, without script and region; no for nb."""
-    language = code.partition("-")[0].lower()
-    return dict(_SYNONYMS).get(language, language)
 
 
 def find_code(wanted: str, codes: tuple[str, ...]) -> str | None:

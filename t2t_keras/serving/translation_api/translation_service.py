@@ -13,7 +13,6 @@ from t2t_keras.serving.translation_api.alignment import (
     align_words,
 )
 from t2t_keras.serving.translation_api.backend import Backend
-from t2t_keras.serving.translation_api.detection import Detection, LanguageDetector
 from t2t_keras.serving.translation_api.html_translation import (
     readable_text,
     translate_documents,
@@ -28,6 +27,7 @@ from t2t_keras.serving.translation_api.text_translation import (
 )
 from t2t_keras.serving.translation_api.translate_request import HTML, TranslateRequest
 from t2t_keras.serving.workers import CancelToken
+from t2t_keras.text.language_detection import Detection, LanguageDetector
 
 # Percent. Of few letters the detector knows little, and who asks for a translation of
 # a text does not expect to get it back.

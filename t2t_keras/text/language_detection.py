@@ -1,5 +1,6 @@
-"""Language detection among the languages that are served."""
+"""Detection of the language of a text, among all that py3langid knows or some."""
 
+import math
 import re
 import threading
 from collections.abc import Sequence
@@ -7,14 +8,20 @@ from dataclasses import dataclass
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from t2t_keras.serving.translation_api.language_codes import base_language
-
 # Addresses have no language, or another one.
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S++")
 # Enough for any language; detection takes time in proportion to the length.
 _MAX_CHARACTERS = 5_000
 # py3langid gives the languages of few letters, and of none, about the same probability.
 _MAX_RESULTS = 3
+# Codes of a language that has two; the second is py3langid's.
+_SYNONYMS = (("nb", "no"), ("fil", "tl"), ("iw", "he"))
+
+
+def base_language(code: str) -> str:
+    """Returns the language of a code, without script and region; no for nb."""
+    language = code.partition("-")[0].lower()
+    return dict(_SYNONYMS).get(language, language)
 
 
 @dataclass(frozen=True)
@@ -36,16 +43,44 @@ class Detection:
 
 
 class LanguageDetector:
-    """Detector of the language of a text among some candidates.
+    """Detector of the language of a text.
 
     The model is read at the first call, which takes half a second. Threads may share a
     detector.
     """
 
     def __init__(self) -> None:
-        self._identifier: LanguageIdentifier | None = None
+        self._read: LanguageIdentifier | None = None
         # The candidates are a state of py3langid's identifier.
         self._lock = threading.Lock()
+
+    @property
+    def _identifier(self) -> LanguageIdentifier:
+        if self._read is None:
+            self._read = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        return self._read
+
+    def languages(self) -> list[str]:
+        """Returns the codes of all languages, sorted."""
+        with self._lock:
+            return sorted(self._identifier.labels)
+
+    def odds_of_another(self, text: str, language: str) -> float:
+        """Returns how many times as probable the likeliest language is as this one.
+
+        1 if this one is the likeliest, or the text has no letters.
+
+        Args:
+            text: Text of any length.
+            language: A code whose language is among `languages`.
+        """
+        text = _without_addresses(text)
+        if not any(map(str.isalpha, text)):
+            return 1.0
+        with self._lock:
+            ranked = self._identifier.rank(text)
+        own = dict(ranked)[base_language(language)]
+        return ranked[0][1] / own if own else math.inf
 
     def detect(self, text: str, candidates: Sequence[str]) -> list[Detection]:
         """Returns the most probable languages, best first; at least one.
@@ -61,11 +96,11 @@ class LanguageDetector:
         """
         if len(candidates) == 1:
             return [Detection(candidates[0], 100.0)]
-        text = _ADDRESS.sub(" ", text)[:_MAX_CHARACTERS]
-        if not any(character.isalpha() for character in text):
+        text = _without_addresses(text)
+        if not any(map(str.isalpha, text)):
             return [Detection(candidates[0], 0.0)]
         with self._lock:
-            identifier = self._identifier = self._identifier or _read_identifier()
+            identifier = self._identifier
             codes: dict[str, str] = {}
             for code in candidates:
                 label = base_language(code)
@@ -83,5 +118,5 @@ class LanguageDetector:
         return [Detection(codes[each], found[each]) for each in best[:_MAX_RESULTS]]
 
 
-def _read_identifier() -> LanguageIdentifier:
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+def _without_addresses(text: str) -> str:
+    return _ADDRESS.sub(" ", text)[:_MAX_CHARACTERS]

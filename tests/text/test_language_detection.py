@@ -1,6 +1,6 @@
 """Language detection among candidates."""
 
-from t2t_keras.serving.translation_api.detection import Detection, LanguageDetector
+from t2t_keras.text.language_detection import Detection, LanguageDetector
 
 TEXTS = (
     ("en", "The old teacher gave the child three red apples."),
@@ -40,3 +40,16 @@ def test_nothing_to_tell_a_language_by():
     for text in ("", " ", "123 ...", "🙂"):
         assert detector.detect(text, ("fr", "en")) == [Detection("fr", 0.0)]
     assert detector.detect("abc", ("xx", "qq")) == [Detection("xx", 0.0)]
+
+
+def test_the_odds_of_another_language():
+    detector = LanguageDetector()
+    assert {"en", "de", "no", "zh"} <= set(detector.languages())
+    english = TEXTS[0][1]
+    assert detector.odds_of_another(english, "en") == 1
+    assert detector.odds_of_another(english, "de") > 100
+    # The detector without candidates is not one of those before.
+    detector.detect(english, ("fr", "de"))
+    assert detector.odds_of_another(english, "fr") > 100
+    for text in ("", "42", "🙂"):
+        assert detector.odds_of_another(text, "nb") == 1
