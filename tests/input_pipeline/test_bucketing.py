@@ -1,6 +1,7 @@
 """Bucket shapes chosen from lengths, compared with an exhaustive search."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -90,6 +91,15 @@ def test_24_shapes_at_25_000_tokens_are_86_percent_real_tokens():
     ladder = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
     square = [BatchShape(1, bound, bound) for bound in ladder]
     assert real_fraction(lengths[:5_000], square) < 0.82
+
+
+def test_no_other_threads_compute():
+    """Those of BLAS wait for each other, on a busy machine for most of the time."""
+    lengths = np.argwhere(np.ones([160, 160])) + 1  # as many different ones as WMT14
+    before = time.process_time(), time.thread_time()
+    bucket_shapes(lengths, max_shapes=8, tokens_per_batch=25_000)
+    all_threads, own = time.process_time() - before[0], time.thread_time() - before[1]
+    assert all_threads < 1.5 * own + 0.1
 
 
 def test_a_shape_that_saves_less_than_half_a_batch_is_not_made():

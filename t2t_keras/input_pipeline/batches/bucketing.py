@@ -8,7 +8,7 @@ candidate bounds, a grid.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -176,7 +176,7 @@ def _choose_bounds(cells: _Cells, max_shapes: int, least_saving: int) -> list[_B
     costs_GC = np.array([_costs(coarse, bounds) for bounds in grid])
     choice, costs_C = [len(grid) - 1], costs_GC[-1]
     while len(choice) < max_shapes:
-        savings_G = np.maximum(costs_C - costs_GC, 0) @ coarse.pairs_C
+        savings_G = _savings(costs_C, costs_GC, coarse.pairs_C)
         best = int(np.argmax(savings_G))
         if savings_G[best] <= least_saving:
             break
@@ -206,7 +206,7 @@ def _move_bounds(cells: _Cells, bounds: list[_Bounds]) -> list[_Bounds]:
             others_C = np.min(costs[:number] + costs[number + 1 :], axis=0)
             candidates = [bounds[number], *_neighbors(bounds[number])]
             savings = [
-                np.maximum(others_C - _costs(cells, pair), 0) @ cells.pairs_C
+                _savings(others_C, _costs(cells, pair), cells.pairs_C)
                 for pair in candidates
             ]
             bounds[number] = candidates[int(np.argmax(savings))]
@@ -227,6 +227,15 @@ def _neighbors(pair: _Bounds) -> list[_Bounds]:
             (source + move, target + move),
         )
     ]
+
+
+def _savings(before_C: np.ndarray, after: np.ndarray, pairs_C: np.ndarray) -> Any:
+    """Returns the positions that other costs of a row save, [] or [G].
+
+    `@` would give the same whole numbers, but the threads of BLAS wait for each other
+    longer than they compute: on a busy machine, twenty times as long.
+    """
+    return (np.maximum(before_C - after, 0) * pairs_C).sum(axis=-1)
 
 
 def _costs(cells: _Cells, bounds: _Bounds) -> np.ndarray:

@@ -88,8 +88,8 @@ class TrainingBatches:
         self._shard = shard
         # Number of batches by epoch; known once the last one of an epoch is drawn.
         self._batch_counts: dict[int, int] = {}
-        # Planned at once, for the error, and kept: planning 36 million pairs takes half
-        # a minute.
+        # Planned at once, for the error, and kept: planning 36 million pairs takes
+        # seconds.
         self._planned: Iterator[PlannedBatch] | None = self._plan()
         first = next(self._planned, None)
         if first is None:

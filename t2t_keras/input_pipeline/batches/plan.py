@@ -102,8 +102,8 @@ def permutation(count: int, random: np.random.Philox) -> np.ndarray:
     """Returns the numbers below `count` in random order, [count] int64.
 
     The words that are sorted have a number in their low bits and random high bits. That
-    takes a sixth of the time of sorting numbers by random keys: 36 million in about ten
-    seconds.
+    takes a sixth of the time of sorting numbers by random keys: 36 million in three or
+    four seconds of CPU time.
 
     Args:
         count: At most 2**32, so that half of a word stays random.
