@@ -234,6 +234,17 @@ def hashes_files(node: ast.AST) -> bool:
     return name.endswith("file_digest") or (name.startswith("hashlib.") and reads)
 
 
+def reads_text(node: ast.AST) -> bool:
+    """Returns whether a node decompresses files, or is standard input."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module or ""]
+    packers = bool({"bz2", "gzip", "lzma"}.intersection(names))
+    return packers or (
+        isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.stdin"
+    )
+
+
 def _fields(node: ast.AST) -> set[str]:
     """Returns the names of a class's annotated fields."""
     if not isinstance(node, ast.ClassDef):
@@ -262,6 +273,7 @@ OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
         "lock files": locks_files,
         "set signal handlers": sets_signal_handlers,
         "hash files": hashes_files,
+        "read standard input and compressed text": reads_text,
         "define the shape of a batch": defines_batch_shape,
         "define the sums of an update": defines_update_sums,
     }

@@ -14,9 +14,9 @@ import argparse
 import collections
 import random
 import re
-import sys
 from collections.abc import Sequence
 
+from t2t_keras.files.lines import open_input
 from t2t_keras.text.word_alignments import WordAlignment, parse_alignments
 
 
@@ -52,10 +52,10 @@ def print_training_text(args: argparse.Namespace) -> None:
     """Prints pairs with annotated sources and made-up targets, separated by tabs."""
     texts = []
     for path in args.files:
-        with open(path, encoding="utf-8") as file:
-            texts.append([line.split() for line in file])
-    with open(args.align, "rb") as file:
-        alignments = list(parse_alignments(file, args.align))
+        with open_input(path) as lines:
+            texts.append([line.decode("utf-8").split() for line in lines])
+    with open_input(args.align, "align") as lines:
+        alignments = list(parse_alignments(lines, args.align))
     known = sorted({bare(word) for line in texts[1] for word in line} - {""})
     rng = random.Random(args.seed)
     for source, target, links in zip(*texts, alignments, strict=True):
@@ -71,13 +71,14 @@ def print_training_text(args: argparse.Namespace) -> None:
 
 def print_annotated(path: str) -> None:
     """Prints standard input with the terms of a glossary."""
-    with open(path, encoding="utf-8") as file:
-        glossary = dict(line.rstrip("\n").split("\t") for line in file)
-    for line in sys.stdin:
-        words = line.split()
-        terms = [glossary.get(bare(word)) for word in words]
-        both = zip(words, terms, strict=True)
-        print(*(annotate(word, term) if term else word for word, term in both))
+    with open_input(path, "glossary") as lines:
+        glossary = dict(line.decode("utf-8").split("\t") for line in lines)
+    with open_input("-") as lines:
+        for line in lines:
+            words = line.decode("utf-8").split()
+            terms = [glossary.get(bare(word)) for word in words]
+            both = zip(words, terms, strict=True)
+            print(*(annotate(word, term) if term else word for word, term in both))
 
 
 def main() -> None:

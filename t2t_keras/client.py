@@ -25,7 +25,7 @@ _SERVER = flags.DEFINE_string(
 _INPUT = flags.DEFINE_string(
     "input",
     "-",
-    "File to translate: UTF-8, plain or .gz, one sentence a line; - for "
+    "File to translate: UTF-8, plain, .gz, .xz or .bz2, one sentence a line; - for "
     "standard input.",
 )
 _OUTPUT = flags.DEFINE_string(

@@ -46,9 +46,8 @@ flags.DEFINE_enum(
 _SOURCE = flags.DEFINE_list(
     "source",
     [],
-    "Files to translate instead of --split, comma-separated, plain or .gz, "
-    "one sentence a line. A .tsv file also holds the references; for a parser, a "
-    ".mrg file holds trees.",
+    "Files to translate instead of --split, comma-separated, one sentence a line. A "
+    ".tsv file also holds the references; for a parser, a .mrg file holds trees.",
 )
 _REFERENCE = flags.DEFINE_list(
     "reference",

@@ -82,7 +82,7 @@ _ALIGNMENTS = flags.DEFINE_string(
     "alignments",
     None,
     "File with the word alignment of each line of the training text in Pharaoh format, "
-    "plain or .gz, for --shortlist.",
+    "for --shortlist.",
 )
 # What --shortlist needs, and flags of records alone.
 _OF_SHORTLISTS = ("train_source", "vocabulary_file", "alignments")

@@ -15,11 +15,13 @@ import sys
 from absl import flags
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import open_input, open_output
+from t2t_keras.files.lines import CountedLines, open_input, open_output
 from t2t_keras.settings import program
 
 _TREEBANK = flags.DEFINE_string(
-    "treebank", None, "File of trees in Penn Treebank brackets, plain or .gz. Required."
+    "treebank",
+    None,
+    "File of trees in Penn Treebank brackets, plain, .gz, .xz or .bz2. Required.",
 )
 _OUTPUT = flags.DEFINE_string(
     "output", None, "File to write, one tree a line, replaced if it exists. Required."
@@ -41,7 +43,8 @@ def main() -> int:
 
     path, output = program.require_flag("treebank"), program.require_flag("output")
     with open_input(path, "treebank") as source:
-        lines = (line.decode("utf-8", errors="replace") for line in source)
+        counted = CountedLines(source, path)
+        lines = (line.decode("utf-8", errors="replace") for line in counted)
         trees = [tree for tree in map(clean_tree, read_trees(lines, path)) if tree]
     if not trees:
         raise UserError(f"{path} holds no tree with a word in it (--treebank).")

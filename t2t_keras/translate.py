@@ -24,7 +24,6 @@ from t2t_keras.files.lines import (
     check_standard_input,
     open_input,
     open_prefixes,
-    strip_line_ends,
 )
 from t2t_keras.runs import ensembles
 from t2t_keras.settings import program
@@ -34,7 +33,7 @@ program.define_search_model_flags()
 _INPUT = flags.DEFINE_string(
     "input",
     "-",
-    "File to translate: UTF-8, plain or .gz, one sentence a line; - for "
+    "File to translate: UTF-8, plain, .gz, .xz or .bz2, one sentence a line; - for "
     "standard input.",
 )
 _OUTPUT = flags.DEFINE_string(
@@ -136,8 +135,8 @@ def main() -> int:
         **program.flag_values(_REQUESTED),
     )
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open_input(_INPUT.value))
-        source = CountedLines(strip_line_ends(file))
+        file = stack.enter_context(open_input(_INPUT.value, "input"))
+        source = CountedLines(file, _INPUT.value, _LINES_AT_ONCE.value)
         lines = open_prefixes(source, _PREFIX.value, stack)
         which = _MODEL.checkpoint.value
         trained = ensembles.load(checkpoint=which, **program.search_model_values())

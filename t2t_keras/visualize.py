@@ -68,8 +68,7 @@ _MERGE_SUBWORDS = flags.DEFINE_bool(
 _INPUT = flags.DEFINE_string(
     "input",
     None,
-    "File of sentences for the summary, plain or .gz, one a line. Default: "
-    "the dev set of the run.",
+    "File of sentences for the summary, one a line. Default: the dev set of the run.",
 )
 _INPUT_TRANSLATION = flags.DEFINE_string(
     "input_translation",

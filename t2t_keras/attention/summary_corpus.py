@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from t2t_keras.attention.request import PictureRequest
 from t2t_keras.attention.sentence_attention import AttentionModel
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import open_input, strip_line_ends
+from t2t_keras.files.lines import open_input
 from t2t_keras.runs import corpora, scoring
 
 
@@ -43,6 +43,5 @@ def read_summary_corpus(
 
 
 def _lines(path: str, flag: str, most: int) -> list[str]:
-    with open_input(path, flag) as file:
-        lines = list(itertools.islice(strip_line_ends(file), most))
-    return [line.decode(errors="replace") for line in lines]
+    with open_input(path, flag) as lines:
+        return [line.decode(errors="replace") for line in itertools.islice(lines, most)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.files.lines import read_text
 
 CONFIGS = "configs"
 DATA = "data"
@@ -83,12 +84,7 @@ def _read_arguments(path: str, parents: tuple[str, ...]) -> Iterator[str]:
         raise UserError(
             f"The flagfile {path} names itself: {' → '.join([*parents, file])}."
         )
-    try:
-        text = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"The flagfile {file} cannot be read as text in UTF-8: {error}"
-        ) from error
+    text = read_text(file, f"The flagfile {file}")
     for line in text.split("\n"):
         name, equals, value = line.partition("=")
         if name in _OPTIONS and equals:

@@ -1,9 +1,13 @@
-"""Text lines: reading and writing of files, gzip, standard input and output."""
+"""Text lines: the one reader of text files and standard input, and the writer."""
 
+import bz2
 import contextlib
 import gzip
+import io
 import itertools
+import lzma
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -18,39 +22,149 @@ _Item = TypeVar("_Item")
 # A line and the beginning of its translation, which may be empty.
 Line: TypeAlias = tuple[str | bytes, str | bytes]
 
+# The byte order mark of UTF-8.
+_MARK = b"\xef\xbb\xbf"
+_STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
+# First bytes of what is decompressed, and of what is refused as no text.
+_COMPRESSED: tuple[tuple[bytes, str, Any], ...] = (
+    (rb"\x1f\x8b", "gzip", gzip.open),
+    (rb"\xfd7zXZ\0", "xz", lzma.open),
+    (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "bzip2", bz2.open),
+)
+_REFUSED = (
+    (rb"\xff\xfe\0\0|\0\0\xfe\xff", "text in UTF-32", "iconv -f UTF-32 -t UTF-8"),
+    (rb"\xff\xfe|\xfe\xff", "text in UTF-16", "iconv -f UTF-16 -t UTF-8"),
+    (rb"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -d"),
+    (rb"\x04\x22\x4d\x18", "compressed by lz4", "lz4 -d"),
+    (rb"PK\x03\x04", "a zip archive", "unzip"),
+    (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x"),
+    (rb"(?s).{257}ustar", "a tar archive", "tar -xf"),
+    (rb"PAR1\x15", "a table in Parquet", "pandas.read_parquet"),
+)
+_FIRST_BYTES = 512
+# Share of lines that are no text above which a file is refused.
+_MOST_BAD = 0.05
+
+
+def text_suffix(path: str | os.PathLike[str]) -> str:
+    """Returns the ending of a text file's name, before that of its compression."""
+    return Path(re.sub(r"\.(gz|xz|bz2)$", "", os.fspath(path))).suffix
+
+
+def check_input(path: str, flag: str = "") -> None:
+    """Raises `UserError` if there is no file, pipe or device to read.
+
+    Args:
+        path: The file.
+        flag: Name of the flag with the path, for the message.
+    """
+    where = f" (--{flag})" if flag else ""
+    if Path(path).is_dir():
+        raise UserError(f"{path} is a folder, not a file of text{where}.")
+    if not Path(path).exists():
+        raise UserError(f"There is no file {path}{where}.")
+
 
 @contextlib.contextmanager
-def open_input(path: str, flag: str = "input") -> Iterator[IO[bytes]]:
-    """Yields standard input for "-", or a file, plain or .gz.
+def open_input(path: str, flag: str = "") -> Iterator[Iterator[bytes]]:
+    """Yields the lines of a text: a file, a pipe or device, or "-" for standard input.
+
+    LF and CRLF end a line and are removed, nothing else does. So is a byte order mark
+    at the start. What gzip, xz or bzip2 has compressed is recognized by its first
+    bytes and decompressed.
 
     Args:
         path: The file.
         flag: Name of the flag with the path, for the message.
 
     Raises:
-        UserError: If the file is missing or damaged. Damage may be found only at the
-            end of the file.
+        UserError: If the file is missing, cannot be read, is damaged, or begins like
+            UTF-16 or a binary format. Damage may be found only at the end of the file,
+            and nothing before the first line of a pipe is read.
     """
-    if path == "-":
-        yield sys.stdin.buffer
-        return
-    if not Path(path).is_file():
-        raise UserError(f"There is no file {path} (--{flag}).")
-    opened: Any = gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+    opened: Any = contextlib.nullcontext(sys.stdin.buffer)
+    if path != "-":
+        check_input(path, flag)
+        with _explained_faults(path):
+            opened = open(path, "rb")
+    with opened as raw:
+        # Any stream may stand in for standard input.
+        file = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        if file.seekable() and not file.isatty():
+            yield _open_text(file, path)
+        else:
+            yield _open_when_read(file, path)
+
+
+def _open_when_read(file: Any, path: str) -> Iterator[bytes]:
+    """Yields the lines of what may have none yet, such as a pipe or a terminal."""
+    yield from _open_text(file, path)
+
+
+def _open_text(file: Any, path: str) -> Iterator[bytes]:
+    """Returns the lines of an open file, after a look at its first bytes."""
+    with _explained_faults(path):
+        begin = file.peek(_FIRST_BYTES)
+    kind = ""
+    for pattern, name, decompress in _COMPRESSED:
+        if re.match(pattern, begin):
+            kind, file = name, decompress(file)
+            with _explained_faults(path, kind):
+                begin = file.peek(_FIRST_BYTES)
+    for pattern, what, tool in _REFUSED:
+        if re.match(pattern, begin):
+            raise UserError(
+                f"{_title(path)} is {what}, but must be text in UTF-8, one sentence a "
+                f"line; gzip, xz and bzip2 are decompressed. Convert it, with {tool}."
+            )
+    return _split_lines(file, path, kind)
+
+
+def _split_lines(file: Any, path: str, kind: str) -> Iterator[bytes]:
+    with _explained_faults(path, kind):
+        lines = iter(file)
+        first = (each.removeprefix(_MARK) for each in itertools.islice(lines, 1))
+        for line in itertools.chain(first, lines):
+            yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+@contextlib.contextmanager
+def _explained_faults(path: str, kind: str = "") -> Iterator[None]:
+    """Raises `UserError` for what reading a file of a kind of compression raises."""
     try:
-        with opened as file:
-            yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(
-            f"{path} is a damaged or incomplete gzip file ({error}). Copy or "
-            "download it again."
-        ) from error
+        yield
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        # Decompression also raises an `OSError`, but without a number.
+        if isinstance(error, OSError) and error.errno is not None:
+            message = f"{_title(path)} cannot be read: {error.strerror}."
+        else:
+            message = (
+                f"{_title(path)} is a damaged or incomplete {kind} file ({error}). "
+                "Copy or download it again."
+            )
+        raise UserError(message) from error
 
 
-def strip_line_ends(source: IO[bytes]) -> Iterator[bytes]:
-    """Yields lines without their LF. Only LF ends a line."""
-    for line in source:
-        yield line.removesuffix(b"\n")
+def _title(path: str) -> str:
+    return "Standard input" if path == "-" else path
+
+
+def read_text(path: str | Path, name: str = "", what: str = "text in UTF-8") -> str:
+    """Returns the text of a file of settings, without a byte order mark.
+
+    Args:
+        path: The file.
+        name: Name of the file in messages. Default: its path.
+        what: Its contents in messages.
+
+    Raises:
+        UserError: If it cannot be read, or is not valid UTF-8.
+    """
+    try:
+        with open_input(os.fspath(path)) as lines:
+            return "".join(f"{line.decode('utf-8')}\n" for line in lines)
+    except (UserError, UnicodeDecodeError) as error:
+        raise UserError(f"{name or path} cannot be read as {what}: {error}") from error
 
 
 def is_utf8(line: bytes) -> bool:
@@ -75,19 +189,44 @@ def invalid_utf8_warning(invalid: int, lines: int) -> str:
 class CountedLines:
     """Iterator over lines that counts them, and those that are not valid UTF-8.
 
+    It ends in a `UserError` if more than one line, and more than 5 % of all, are not
+    valid UTF-8 or have a NUL: then the text is in another encoding, or binary.
+
     Args:
         lines: The lines, which pass through unchanged.
+        path: Path of their file, for the message.
+        first: Number of lines to judge by, before the last of them is passed on.
+            Others only count. Default: all of them, at the end.
     """
 
-    def __init__(self, lines: Iterable[bytes]):
+    def __init__(self, lines: Iterable[bytes], path: str, first: int | None = None):
         self._lines = lines
-        self._count = self._invalid = 0
+        self._path = path
+        self._first = first
+        self._count = self._invalid = self._with_nul = 0
 
     def __iter__(self) -> Iterator[bytes]:
         for line in self._lines:
             self._count += 1
-            self._invalid += not is_utf8(line)
+            if not is_utf8(line):
+                self._invalid += 1
+            elif b"\0" in line:
+                self._with_nul += 1
+            if self._count == self._first:
+                self._check()
             yield line
+        if self._first is None or self._count < self._first:
+            self._check()
+
+    def _check(self) -> None:
+        bad = self._invalid + self._with_nul
+        if bad > max(1, self._count * _MOST_BAD):
+            raise UserError(
+                f"{_title(self._path)} is not text in UTF-8: {self._invalid} of "
+                f"{self._count} lines are not valid, and {self._with_nul} others have "
+                f"NUL bytes; at most {_MOST_BAD:.0%} are read. Convert it, for example "
+                "with iconv -f ISO-8859-1 -t UTF-8, or repair these lines."
+            )
 
     @property
     def warning(self) -> str:
@@ -140,8 +279,7 @@ def open_prefixes(
     if prefix == "column":
         parts = (line.partition(b"\t") for line in lines)
         return ((text, beginning) for text, _, beginning in parts)
-    file = stack.enter_context(open_input(prefix, "prefix"))
-    return pair_prefixes(lines, strip_line_ends(file))
+    return pair_prefixes(lines, stack.enter_context(open_input(prefix, "prefix")))
 
 
 def line_seed(seed: int, number: int) -> int:
@@ -167,7 +305,7 @@ def check_standard_input(names: Iterable[tuple[str, str | None]]) -> None:
     Args:
         names: Flag and name of each file to read.
     """
-    flags = [f"--{flag}" for flag, name in names if name == "-"]
+    flags = [f"--{flag}" for flag, name in names if name in _STANDARD_INPUT]
     if len(flags) > 1:
         raise UserError(
             f"Standard input can be read once. Received: - for {' and '.join(flags)}. "

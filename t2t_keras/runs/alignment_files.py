@@ -6,12 +6,7 @@ from typing import Any, NamedTuple
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.alignment_scores import AlignmentScores, score_alignments
-from t2t_keras.files.lines import (
-    check_standard_input,
-    open_input,
-    open_output,
-    strip_line_ends,
-)
+from t2t_keras.files.lines import check_standard_input, open_input, open_output
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.text.word_alignments import (
     Link,
@@ -130,7 +125,7 @@ def align_and_score(
 def read_alignments(
     path: str, flag: str, pairs: Pairs | None = None
 ) -> list[WordAlignment]:
-    """Returns the alignment on each line of a file, plain or .gz.
+    """Returns the alignment on each line of a file.
 
     Args:
         path: The file, or "-" for standard input.
@@ -141,8 +136,8 @@ def read_alignments(
         UserError: If the file is missing, empty or malformed, does not have a line for
             each pair, or has a link outside its sentences.
     """
-    with open_input(path, flag) as file:
-        alignments = list(parse_alignments(strip_line_ends(file), f"{path} (--{flag})"))
+    with open_input(path, flag) as lines:
+        alignments = list(parse_alignments(lines, f"{path} (--{flag})"))
     if not alignments:
         raise UserError(f"{path} (--{flag}) is empty. It needs a line for each pair.")
     if pairs is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import file_sha256
-from t2t_keras.files.lines import open_input
+from t2t_keras.files.lines import check_input
 from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
 
 Paths = Sequence[str | os.PathLike[str]]
@@ -41,8 +41,7 @@ def check_shortlist(path: str | os.PathLike[str] | None, size: int | None) -> No
     if path is None and size is not None:
         raise UserError("--shortlist_size is for --shortlist. Add that.")
     if path is not None:
-        with open_input(os.fspath(path), "shortlist"):
-            pass
+        check_input(os.fspath(path), "shortlist")
 
 
 def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> None:

@@ -7,9 +7,7 @@ module imports no TensorFlow.
 import dataclasses
 import os
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -22,10 +20,11 @@ from t2t_keras.evaluation.comparison import (
 from t2t_keras.evaluation.compound_bleu import NO_SPACES, moses_languages
 from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces, tokenizer_for
 from t2t_keras.files.lines import (
+    CountedLines,
     check_standard_input,
-    invalid_utf8_warning,
     is_utf8,
-    strip_line_ends,
+    open_input,
+    text_suffix,
 )
 from t2t_keras.input_pipeline.corpora.parallel_text import (
     TreeReader,
@@ -69,7 +68,7 @@ class ScoredFiles:
         """The target language, as far as the flag or the names tell."""
         if self.target_language:
             return self.target_language
-        ending = Path(self.reference[0].removesuffix(".gz")).suffix[1:]
+        ending = text_suffix(self.reference[0])[1:]
         known = ending in moses_languages() or tokenizer_for(ending) != "13a"
         return ending if known or has_no_spaces(ending) else None
 
@@ -119,7 +118,7 @@ class ScoredFiles:
 
 
 def _is_treebank(name: str) -> bool:
-    return name.endswith((".mrg", ".mrg.gz"))
+    return text_suffix(name) == ".mrg"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,22 +241,23 @@ def _read_text(
     names: Sequence[str], flag: str, log: Callable[[str], object]
 ) -> list[str]:
     """Returns the lines of files, and logs which are not valid UTF-8."""
-    lines = _read_bytes(names)
+    counted = CountedLines(_read_bytes(names), _join(names))
+    lines = list(counted)
     invalid = [n for n, line in enumerate(lines, start=1) if not is_utf8(line)]
     if invalid:
         numbers = ", ".join(map(str, invalid[:_MAX_LISTED]))
         more = ", …" if len(invalid) > _MAX_LISTED else ""
         log(
-            f"warning: {_join(names)} (--{flag}): "
-            f"{invalid_utf8_warning(len(invalid), len(lines))} Lines: {numbers}{more}"
+            f"warning: {_join(names)} (--{flag}): {counted.warning} "
+            f"Lines: {numbers}{more}"
         )
     return [line.decode("utf-8", errors="replace") for line in lines]
 
 
 def _read_bytes(names: Sequence[str]) -> list[bytes]:
     if list(names) == ["-"]:
-        lines = strip_line_ends(sys.stdin.buffer)
-        return [line.removesuffix(b"\r") for line in lines]
+        with open_input("-") as lines:
+            return list(lines)
     return list(read_lines(names))
 
 

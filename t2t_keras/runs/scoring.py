@@ -27,6 +27,7 @@ from t2t_keras.evaluation.tokenizers import (
 )
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import write_text
+from t2t_keras.files.lines import text_suffix
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.input_pipeline.corpora.corpus import SPLITS, Corpus, open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
@@ -180,7 +181,7 @@ def read_test_set(
     Args:
         model_dir: Directory of the run.
         split: "train", "dev" or "test"; ignored if `source` is set.
-        source: Files to translate, or one, with a sentence a line, plain or .gz. A .tsv
+        source: Files to translate, or one, with a sentence a line. A .tsv
             also holds the references; for a parser, a .mrg holds trees.
         reference: Files with the references.
         task: Default: the task of the run's target language.
@@ -220,7 +221,7 @@ def _path_names(paths: Paths) -> list[str]:
 
 
 def _check_files(paths: Sequence[str], language: str) -> None:
-    trees = [path for path in paths if path.endswith((".mrg", ".mrg.gz"))]
+    trees = [path for path in paths if text_suffix(path) == ".mrg"]
     if trees and language != TREES:
         raise UserError(
             f"{trees[0]} holds trees, but this model is not a parser: it translates "

@@ -10,13 +10,13 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import open_input, open_output, strip_line_ends
+from t2t_keras.files.lines import open_input, open_output
 from t2t_keras.input_pipeline.corpora.parallel_text import (
     ParallelText,
     open_parallel_text,
@@ -101,8 +101,7 @@ def _count_links(
     """Returns how often pieces are in linked words, special ids aside."""
     counts: collections.Counter[_PiecePair] = collections.Counter()
     name = f"{alignments} (--alignments)"
-    with open_input(alignments, "alignments") as file:
-        lines = strip_line_ends(file)
+    with open_input(alignments, "alignments") as lines:
         for pair, alignment in read_aligned(text.lines(), lines, name):
             sources = _pieces_of_words(vocabulary.source, pair[0])
             targets = _pieces_of_words(vocabulary, pair[1])
@@ -131,7 +130,7 @@ def read_lexicon(
     """Returns candidates and probabilities of each source id, as `Shortlist` has them.
 
     Args:
-        path: A file of `make_shortlist`, plain or .gz.
+        path: A file of `make_shortlist`.
         vocabulary: Vocabulary of the model.
 
     Raises:
@@ -142,8 +141,8 @@ def read_lexicon(
     every_id = range(vocabulary.size)
     ids = dict(zip(vocabulary.pieces(every_id), every_id, strict=True))
     by_source: list[list[tuple[float, int]]] = [[] for _ in every_id]
-    with open_input(os.fspath(path), "shortlist") as file:
-        for target, source, probability in _parse_lexicon(file, f"{path}", ids):
+    with open_input(os.fspath(path), "shortlist") as lines:
+        for target, source, probability in _parse_lexicon(lines, f"{path}", ids):
             by_source[source].append((-probability, target))
     width = max(map(len, by_source))
     if not width:
@@ -173,10 +172,10 @@ def _check_joint(vocabulary: Vocabulary) -> None:
 
 
 def _parse_lexicon(
-    file: Any, path: str, ids: Mapping[str, int]
+    lines: Iterable[bytes], path: str, ids: Mapping[str, int]
 ) -> Iterator[tuple[int, int, float]]:
     """Yields target id, source id and probability of each line."""
-    for number, line in enumerate(strip_line_ends(file), start=1):
+    for number, line in enumerate(lines, start=1):
         text = line.decode("utf-8", errors="replace")
         match = _LEXICON_LINE.fullmatch(text)
         if match is None or float(match[3]) > 1.0:

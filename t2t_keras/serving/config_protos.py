@@ -10,6 +10,7 @@ from typing import Any
 from google.protobuf import text_format
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.lines import read_text
 from t2t_keras.serving.proto_files import load_messages
 
 # Servers read this file of a version with --enable_per_model_batching_parameters.
@@ -22,18 +23,13 @@ def read_text_proto(path: str | Path, message: Any) -> Any:
     Raises:
         UserError: If the file cannot be read as such a message.
     """
+    kind = message.DESCRIPTOR.full_name
+    text = read_text(path, what=f"a text protocol buffer of type {kind}")
     try:
-        return text_format.Parse(Path(path).read_text(encoding="utf-8"), message)
+        return text_format.Parse(text, message)
     except text_format.ParseError as error:
         # In TensorFlow Serving's words, for which scripts and its own tests look.
-        raise UserError(
-            f"{path}: Error parsing text-format {message.DESCRIPTOR.full_name}: {error}"
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} cannot be read as a text protocol buffer of type "
-            f"{message.DESCRIPTOR.full_name}: {error}"
-        ) from error
+        raise UserError(f"{path}: Error parsing text-format {kind}: {error}") from error
 
 
 def batching_parameters() -> Any:

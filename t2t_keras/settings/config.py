@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.files.lines import text_suffix
 from t2t_keras.settings.training_text import (
     check_user_symbols,
     parse_filter_item,
@@ -75,9 +76,9 @@ class DataConfig:
     )
     train_source: tuple[str, ...] = setting(
         (),
-        "Files of training text in the source language, comma-separated, plain "
-        "or .gz, one sentence a line; patterns are allowed. A .tsv file holds "
-        "both languages, a .mrg file trees.",
+        "Files of training text in the source language, comma-separated, plain, "
+        ".gz, .xz or .bz2, one sentence a line; patterns are allowed. A .tsv file "
+        "holds both languages, a .mrg file trees.",
     )
     train_target: tuple[str, ...] = setting(
         (),
@@ -224,7 +225,7 @@ class DataConfig:
         sources = *self.train_source, *self.dev_source, *self.test_source
         parts = (parse_mixture_item(item).names[0] for item in self.mixture)
         for name in (*sources, *parts):
-            if self.target_language != "tree" and name.endswith((".mrg", ".mrg.gz")):
+            if self.target_language != "tree" and text_suffix(name) == ".mrg":
                 raise UserError(
                     f"{name} holds trees, which only a parser can learn from. Set "
                     f"--target_language=tree. Received: {self.target_language}"

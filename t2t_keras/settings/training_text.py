@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.files.lines import text_suffix
 
 # Suffixes of files with both sides of their pairs.
-_TWO_SIDED_SUFFIXES = (".tsv", ".mrg", ".tsv.gz", ".mrg.gz")
+_TWO_SIDED_SUFFIXES = (".tsv", ".mrg")
 # TFDS separates a version with a colon.
 _VERSION = re.compile(r"(\d+|\*)\.(\d+|\*)\.(\d+|\*)")
 _TAKEN_PIECE = re.compile(r"<(pad|unk|s|/s|0x[0-9A-Fa-f]{2})>")
@@ -35,7 +36,7 @@ class MixtureItem(NamedTuple):
     @property
     def is_text(self) -> bool:
         """Whether the names are those of text files."""
-        return len(self.names) == 2 or self.names[0].endswith(_TWO_SIDED_SUFFIXES)
+        return len(self.names) == 2 or text_suffix(self.names[0]) in _TWO_SIDED_SUFFIXES
 
     @property
     def is_records(self) -> bool:

@@ -10,6 +10,7 @@ MODULES = (
     ("lock files", "files.locks"),
     ("set signal handlers", "files.signals"),
     ("hash files", "files.atomic"),
+    ("read standard input and compressed text", "files.lines"),
     ("define the shape of a batch", "typing"),
     ("define the sums of an update", "training.update"),
 )

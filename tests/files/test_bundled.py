@@ -27,7 +27,9 @@ def ours(request, tmp_path, monkeypatch):
     monkeypatch.setattr(bundled, "__file__", str(module))
     folder = parent / "configs"
     write(folder / "small.flags", "# Small.", "", "// Too.", "--d_model=64")
-    write(folder / "deep" / "a.flags", "--flagfile=configs/small.flags", "--d_ff=32")
+    # Some editors begin a file with a mark.
+    mark = "\ufeff--flagfile=configs/small.flags"
+    write(folder / "deep" / "a.flags", mark, "--d_ff=32")
     write(folder / "deep" / "b.flags", "--flagfile=configs/small.flags", "--d_ff=16")
     here = tmp_path / "here"
     here.mkdir()

@@ -1,9 +1,11 @@
 """Line I/O: reading lines, refused files, and atomic writing."""
 
+import bz2
 import contextlib
 import gzip
 import io
 import itertools
+import lzma
 import os
 import sys
 
@@ -12,46 +14,107 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
+    check_standard_input,
     chunks,
     open_input,
     open_output,
     open_prefixes,
-    strip_line_ends,
 )
 
-TEXT = "a b\n\u2028 \x0b\r\n\nz".encode()
+TEXT = "a b\n\u2028 \x0b\r\n\n\ufeffz\r.".encode()
 
 
 def read_all(path, **named):
-    with open_input(str(path), **named) as file:
-        return list(strip_line_ends(file))
+    with open_input(str(path), **named) as lines:
+        return list(lines)
 
 
-@pytest.mark.parametrize("name", ["text", "text.gz"])
-def test_nothing_but_lf_ends_a_line(tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(TEXT) if name.endswith("gz") else TEXT)
-    assert read_all(path) == [b"a b", "\u2028 \x0b\r".encode(), b"", b"z"]
+PACKERS = (
+    ("gzip", gzip.compress),
+    ("xz", lzma.compress),
+    ("bzip2", bz2.compress),
+)
 
 
-def test_standard_input_is_a_dash(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\xff")))
-    assert read_all("-") == [b"a", b"b\xff"]
+@pytest.mark.parametrize("source", ["file", "standard input", "pipe"])
+@pytest.mark.parametrize("pack", [bytes, *(pack for _, pack in PACKERS)])
+def test_one_reader_of_text(tmp_path, monkeypatch, pack, source):
+    """Nothing but LF and CRLF ends a line; a mark is no text, but within one it is."""
+    path, content = tmp_path / "text.gz", pack(b"\xef\xbb\xbf" + TEXT)
+    expected = [b"a b", "\u2028 \x0b".encode(), b"", b"\xef\xbb\xbfz\r."]
+    if source == "pipe":
+        reader, writer = os.pipe()
+        os.write(writer, content)
+        os.close(writer)
+        path = f"/dev/fd/{reader}"
+    elif source == "file":
+        path.write_bytes(content)
+    else:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        path = "-"
+    assert read_all(path) == expected
+    if source == "pipe":
+        os.close(reader)
 
 
-@pytest.mark.parametrize("name", ["missing", "."])
-def test_what_is_no_file_is_refused(tmp_path, name):
-    path = tmp_path / name
-    with pytest.raises(UserError, match=r"no file .* \(--target\)"):
-        read_all(path, flag="target")
+def test_a_pipe_is_read_line_by_line_and_not_before_it_is_wanted():
+    reader, writer = os.pipe()
+    with open_input(f"/dev/fd/{reader}") as lines:
+        for text in (b"a", b"b"):
+            os.write(writer, text + b"\n")
+            assert next(lines) == text
+        os.close(writer)
+        assert list(lines) == []
+    os.close(reader)
 
 
-@pytest.mark.parametrize("kept", [0, 12, -1])
-def test_a_damaged_gzip_file_is_refused(tmp_path, kept):
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(os.urandom(999))[:kept] or b"no gzip")
-    with pytest.raises(UserError, match="is a damaged or incomplete gzip file"):
-        read_all(path)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("missing", r"no file .* \(--target\)"), (".", r"a folder, not .*\(--target\)")],
+)
+def test_what_is_no_file_is_refused(tmp_path, name, message):
+    with pytest.raises(UserError, match=message):
+        read_all(tmp_path / name, flag="target")
+
+
+@pytest.mark.parametrize(("kind", "pack"), PACKERS)
+def test_a_damaged_file_is_refused(tmp_path, kind, pack):
+    path, whole = tmp_path / "text", pack(os.urandom(999))
+    for damaged in (whole[:12], whole[:-1], whole[:20] + b"\xff" * 40 + whole[60:]):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=f"text is a damaged or incomplete {kind} "):
+            read_all(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("süß\n".encode("utf-16"), "text in UTF-16"),
+        ("süß\n".encode("utf-32"), "text in UTF-32"),
+        (gzip.compress("süß\n".encode("utf-16")), "text in UTF-16, but must be"),
+        (bytes.fromhex("28b52ffd 2004"), "compressed by zstd, .* Convert.* zstd -d"),
+        (bytes.fromhex("04224d18 6470"), "compressed by lz4"),
+        (b"PK\x03\x04\x14", "a zip archive"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+        (b"PAR1\x15\x04", "a table in Parquet"),
+        (lzma.compress(b"a\0\n".ljust(257, b"\0") + b"ustar\0"), "a tar archive"),
+    ],
+)
+def test_what_is_no_text_is_refused_when_it_is_opened(tmp_path, content, message):
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with (
+        pytest.raises(UserError, match=f"text is {message}"),
+        open_input(str(path)),
+    ):
+        raise AssertionError
+
+
+def test_standard_input_has_three_names():
+    check_standard_input([("input", "-"), ("prefix", None)])
+    for name in ("-", "/dev/stdin", "/dev/fd/0"):
+        with pytest.raises(UserError, match="for --input and --prefix"):
+            check_standard_input([("input", "-"), ("prefix", name)])
 
 
 def test_chunks_are_of_one_size_but_the_last():
@@ -123,21 +186,37 @@ def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):
 
 
 def test_lines_that_are_not_utf8_are_counted_and_passed_on():
-    # An overlong form, a surrogate, a single byte, and three well-formed lines.
-    lines = [
-        b"\xc0\x80",
-        b"a\xed\xa0\x80",
-        b"\xff b",
-        b"",
-        "ü".encode(),
-        b"\xef\xbf\xbd",
-    ]
-    counted = CountedLines(lines)
+    # An overlong form, a surrogate, a single byte, and well-formed lines.
+    invalid = [b"\xc0\x80", b"a\xed\xa0\x80", b"\xff b"]
+    lines = [*invalid, b"", "ü".encode(), *[b"\xef\xbf\xbd"] * 55]
+    counted = CountedLines(lines, "a.txt")
     assert list(itertools.islice(counted, 0)) == []
     assert counted.warning == ""
     assert list(counted) == lines
-    assert "3 of 6 lines are not valid UTF-8" in counted.warning
-    assert CountedLines(lines[3:]).warning == ""
+    assert "3 of 60 lines are not valid UTF-8" in counted.warning
+    assert CountedLines(lines[3:], "a.txt").warning == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "first", "is_refused"),
+    [
+        ([b"\xff"], None, False),  # one line tells nothing
+        ([b"\xff", b"a\0"], None, True),
+        ([b"\xff"] * 5 + [b"a"] * 95, None, False),
+        ([b"\xff"] * 6 + [b"a"] * 94, None, True),
+        ([b"a\0"] * 6 + [b"a"] * 94, None, True),
+        ([b"\xff"] * 5 + [b"a"] * 95, 10, True),
+        ([b"a"] * 10 + [b"\xff"] * 5, 10, False),
+        ([b"a"] * 8 + [b"\xff"] * 2, 99, True),
+    ],
+)
+def test_what_has_many_lines_that_are_no_text_is_refused(lines, first, is_refused):
+    found: list[bytes] = []
+    with pytest.raises(UserError) if is_refused else contextlib.nullcontext() as error:
+        found.extend(CountedLines(lines, "a.txt", first))
+    assert (found == lines) != (is_refused and first == 10)
+    if error:
+        assert "a.txt is not text in UTF-8" in str(error.value)
 
 
 def pair(lines, prefix):

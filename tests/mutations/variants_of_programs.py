@@ -20,7 +20,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "white space around a line is lost",
         "t2t_keras.files.lines",
-        "strip_line_ends",
+        "_split_lines",
         "line.removesuffix(b'\\n')",
         "line.strip()",
     ),

@@ -81,14 +81,15 @@ def test_standard_input_is_a_system(write, monkeypatch):
 def test_what_is_odd_about_files_is_logged(write):
     log: list[str] = []
     lines = [b"a b \xff", *[b"a b c ."] * 14, *[b"\xc3"] * 11]
+    lines += [b"a b c ."] * 234
     hypothesis = write("out.txt", b"\n".join(lines))
-    reference = write("ref.txt", "a b c\n" * 25 + "a")
+    reference = write("ref.txt", "a b c\n" * 259 + "a")
     score(ScoredFiles([hypothesis], [reference]), log.append)
     assert log == [
-        f"warning: {hypothesis} (--hypotheses): 12 of 26 lines are not valid UTF-8; "
+        f"warning: {hypothesis} (--hypotheses): 12 of 260 lines are not valid UTF-8; "
         "their invalid bytes are read as U+FFFD. Lines: 1, 16, 17, 18, 19, 20, 21, "
         "22, 23, 24, …",
-        f"warning: {hypothesis} looks tokenized: 14 of 26 lines end in a separate "
+        f"warning: {hypothesis} looks tokenized: 248 of 260 lines end in a separate "
         "period. The metrics tokenize by themselves; scores of plain text are the "
         "ones to compare.",
         "tokenized BLEU is left out: Moses needs a --target_language that it has "

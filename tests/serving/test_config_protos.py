@@ -32,8 +32,9 @@ def test_batching_parameters_are_read():
     assert not config_protos.batching_parameters().HasField("max_batch_size")
 
 
-def test_keys_are_read():
-    text = 'server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
-    config = text_format.Parse(text, config_protos.ssl_config())
+def test_keys_are_read(tmp_path):
+    text = '\ufeffserver_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
+    (tmp_path / "ssl").write_text(text, "utf-8")
+    config = config_protos.read_text_proto(tmp_path / "ssl", config_protos.ssl_config())
     assert (config.server_key, config.server_cert) == ("k", "c")
     assert (config.custom_ca, config.client_verify) == ("a", True)

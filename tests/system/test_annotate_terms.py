@@ -50,8 +50,8 @@ def test_made_up_words_stand_in_both_texts(tmp_path):
 
 def test_the_words_of_a_glossary_are_annotated(tmp_path):
     glossary = tmp_path / "glossary.tsv"
-    glossary.write_text("teacher\tDozent\nred\tpurpurn\n", "utf-8")
-    lines = "The teacher, red teachers.\n\nNothing here\n"
+    glossary.write_bytes(b"\xef\xbb\xbfteacher\tDozent\r\nred\tpurpurn\n")
+    lines = "\ufeffThe teacher, red teachers.\n\nNothing here\n"
     done = annotate(f"--glossary={glossary}", stdin=lines)
     assert done.stdout == (
         "The <t> teacher <is> Dozent </t>, <t> red <is> purpurn </t> teachers.\n"

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_keras.serving.client.file_translation import FileTranslation
 from tests.forked import REPOSITORY
 from tests.serving.fake_server import (
     RefusalError,
@@ -54,18 +55,32 @@ def test_standard_input_to_standard_output(served):
 
 def test_each_input_line_gives_one_output_line(served):
     server, service = served
-    done = run(server, "--batch_size=2", stdin=b"\n".join(LINES))
+    # Its first lines show that a text is UTF-8; later ones may be anything.
+    flags = "--batch_size=2", "--lines_at_once=4"
+    done = run(server, *flags, stdin=b"\n".join(LINES))
     assert len(done.lines) == len(LINES)
     sent = [text for request in service.requests for text in read_texts(request)]
-    assert sorted(sent) == sorted(LINES)
+    assert sorted(sent) == sorted(line.removesuffix(b"\r") for line in LINES)
     assert max(len(read_texts(request)) for request in service.requests) == 2
 
 
 def test_lines_that_are_not_utf8_give_a_warning(served):
-    done = run(served[0], stdin=b"a b\n\xff\n\xc3(\nc d\n")
-    assert len(done.lines) == 4
-    assert "2 of 4 lines are not valid UTF-8" in done.stderr
+    done = run(served[0], stdin=b"a b\n\xff\n\xc3(\n" + b"c d\n" * 37)
+    assert len(done.lines) == 40
+    assert "2 of 40 lines are not valid UTF-8" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    done = run(served[0], stdin=b"a b\n\xff\n\xc3(\n" + b"c d\n" * 36)
+    assert (done.status, done.output) == (2, b"")
+    assert "Standard input is not text in UTF-8: 2 of 39 lines" in done.stderr
+
+
+def test_what_can_be_read_only_once_is_not_counted(tmp_path):
+    reader, writer = os.pipe()
+    os.write(writer, b"a\n")
+    os.close(writer)
+    assert FileTranslation(input=f"/dev/fd/{reader}").count_lines() is None
+    assert os.read(reader, 9) == b"a\n"
+    os.close(reader)
 
 
 def test_empty_input_gives_empty_output(served):
@@ -314,6 +329,7 @@ REFUSED = (
     (("--target=a", "--alpha=1"), "--target only scores; remove --alpha, or"),
     (("--target=-",), "--input and --target are the same: -"),
     (("--prefix=-",), "read once. Received: - for --input and --prefix"),
+    (("--target=/dev/stdin",), "read once. Received: - for --input and --target"),
     (("--target=no/such.txt",), "There is no file no/such.txt (--target)"),
     (("--input=no/such.txt",), "There is no file no/such.txt (--input)"),
     (("--output=no/such/folder.txt",), "no/such/folder.txt cannot be written"),

@@ -47,10 +47,14 @@ def test_each_input_line_gives_one_output_line(translate_short):
 
 
 def test_lines_that_are_not_utf8_give_a_warning(translate_short):
-    done = translate_short("--beam_size=1", stdin=b"a b\n\xff\n\xc3(\nc d\n")
+    flags = "--beam_size=1", "--lines_at_once=2"
+    done = translate_short(*flags, stdin=b"a b\nc d\n\xff\n\xc3(\n")
     assert len(done.lines) == 4
     assert "2 of 4 lines are not valid UTF-8" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    done = translate_short(*flags, stdin=b"\xff\n\xc3(\na b\nc d\n")
+    assert (done.status, done.output) == (2, b"")
+    assert "Standard input is not text in UTF-8: 2 of 2 lines" in done.stderr
 
 
 def test_empty_input_gives_empty_output(translate_short):
@@ -191,16 +195,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     assert done.stderr.startswith(f"error: {tmp_path} is not a model directory")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [b"no gzip at all", gzip.compress(SOURCE * 99)[:-9]],
-    ids=["no gzip", "its end is missing"],
-)
 def test_a_damaged_gzip_file_is_refused_and_nothing_is_written(
-    translate_short, tmp_path, damage
+    translate_short, tmp_path
 ):
     path, output = tmp_path / "in.gz", tmp_path / "out.txt"
-    path.write_bytes(damage)
+    path.write_bytes(gzip.compress(SOURCE * 99)[:-9])
     done = translate_short("--beam_size=1", f"--input={path}", f"--output={output}")
     assert done.status == 2
     assert f"{path} is a damaged or incomplete gzip file" in done.stderr

@@ -139,7 +139,8 @@ def open_corpus(
             f"Give a dataset or parallel text files. Received: {dataset} and files."
         )
     if files:
-        return _file_corpus(files, read_trees)
+        languages = source_language or "", target_language or ""
+        return _file_corpus(files, read_trees, languages)
     if not dataset:
         raise UserError("Give a dataset or parallel text files. Received: neither.")
     return _dataset_corpus(
@@ -155,12 +156,14 @@ def open_corpus(
     )
 
 
-def _file_corpus(files: Mapping[str, Files], read_trees: TreeReader | None) -> Corpus:
+def _file_corpus(
+    files: Mapping[str, Files], read_trees: TreeReader | None, languages: Sequence[str]
+) -> Corpus:
     known = [name for name, _ in SPLITS]
     if unknown := sorted(set(files) - set(known)):
         raise UserError(f"Splits are called {', '.join(known)}. Received: {unknown}")
     texts = {
-        name: open_parallel_text(*files[name], read_trees)
+        name: open_parallel_text(*files[name], read_trees, languages)
         for name in known
         if files.get(name)
     }

@@ -1,8 +1,7 @@
 """Parallel text files: line i of the target translates line i of the source.
 
 Lines end at LF only: a CR, U+0085 or U+2028 inside a line, where `str.splitlines` would
-break it, cannot misalign the two sides. The CR of a CRLF and a byte order mark at the
-start of a file are removed.
+break it, cannot misalign the two sides. `files.lines` reads them.
 
 A file may also hold both sides: .tsv in two columns, .mrg as trees, each of which
 counts as a line. A `TreeReader` converts trees to sentence pairs.
@@ -10,21 +9,32 @@ counts as a line. A `TreeReader` converts trees to sentence pairs.
 
 import dataclasses
 import glob
-import gzip
 import hashlib
 import itertools
 import os
-import zlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from t2t_keras.errors import UserError, did_you_mean
-from t2t_keras.files.lines import invalid_utf8_warning, is_utf8
+from t2t_keras.files.lines import (
+    CountedLines,
+    invalid_utf8_warning,
+    is_utf8,
+    open_input,
+    text_suffix,
+)
 from t2t_keras.text.normalization import is_blank
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP_MAGIC = b"\x1f\x8b"
+# Lines of a table that tell its format.
+_FIRST_ROWS = 1000
+_QUOTED = re.compile(rb'(?s)".*"')
+# What a header of a table of sentence pairs is made of, and codes of languages.
+_HEADER_WORDS = frozenset(
+    "source target src tgt trg ref reference text sentence segment translation "
+    "original input output en de".split()
+)
 
 TreeReader: TypeAlias = Callable[[Iterable[bytes], str], Iterator[tuple[bytes, bytes]]]
 """Function of the lines of bracketed trees and a name for messages, which yields the
@@ -44,10 +54,12 @@ class ParallelTextReport:
     """Lines with ill-formed UTF-8 on either side, which becomes U+FFFD."""
     sha256: str
     """Hash of all pairs, in order."""
+    format_warnings: tuple[str, ...] = ()
+    """Warnings about tables that are not of plain sentences."""
 
     def warnings(self) -> tuple[str, ...]:
-        """Returns warnings about lines that are dropped or ill-formed."""
-        messages = []
+        """Returns warnings about lines that are dropped, ill-formed or no sentences."""
+        messages = [*self.format_warnings]
         if self.dropped_empty:
             messages.append(
                 f"{self.dropped_empty} of {self.lines} lines have no text on one "
@@ -72,7 +84,7 @@ class ParallelText:
     def lines(self) -> Iterator[tuple[bytes, bytes]]:
         """Yields source and target of all lines, well-formed UTF-8."""
         paths = self.source_paths, self.target_paths
-        for source, target in _line_pairs(*paths, self.read_trees):
+        for source, target in _line_pairs(*paths, self.read_trees, _lines):
             yield _repair(source), _repair(target)
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
@@ -86,31 +98,34 @@ def open_parallel_text(
     source: Sequence[str | Path],
     target: Sequence[str | Path] = (),
     read_trees: TreeReader | None = None,
+    languages: Sequence[str] = (),
 ) -> ParallelText:
     """Returns parallel files, after one pass over them that checks every line.
 
     Args:
-        source: Paths or glob patterns, of plain or gzip files, read one after
+        source: Paths or glob patterns, of plain or compressed files, read one after
             another. A `.tsv` (or `.tsv.gz`) file holds source and target, a tab
             between them; a `.mrg` (or `.mrg.gz`) file holds trees.
         target: The same number of files, in the same order; none if `source` holds
             both sides.
         read_trees: Reads `.mrg` files; None if the task has no trees.
+        languages: Codes of both languages, which a header may have.
 
     Raises:
-        UserError: If a file is missing, cannot be read or is cut short, or holds trees
-            although the task has none; if two files that belong together have different
-            numbers of lines, a line of a TSV file has not exactly two columns, or a
-            tree cannot be parsed.
+        UserError: If a file is missing, cannot be read, is cut short, is no text in
+            UTF-8, or holds trees although the task has none; if two files that belong
+            together have different numbers of lines, a line of a TSV file has not
+            exactly two columns, or a tree cannot be parsed.
     """
     source_paths, target_paths = _expand_patterns(source), _expand_patterns(target)
     _check_sides(source_paths, target_paths)
+    _check_read_twice((*source_paths, *target_paths))
     if read_trees is None:
         _check_no_trees(source_paths)
     digest = hashlib.sha256()
     lines = pairs = invalid = 0
     paths = source_paths, target_paths
-    for source_line, target_line in _line_pairs(*paths, read_trees):
+    for source_line, target_line in _line_pairs(*paths, read_trees, _checked_lines):
         lines += 1
         texts = _repair(source_line), _repair(target_line)
         invalid += texts != (source_line, target_line)
@@ -123,6 +138,7 @@ def open_parallel_text(
         dropped_empty=lines - pairs,
         invalid_utf8=invalid,
         sha256=digest.hexdigest(),
+        format_warnings=tuple(_format_warnings(source_paths, languages)),
     )
     return ParallelText(source_paths, target_paths, report, read_trees)
 
@@ -143,8 +159,9 @@ def read_parallel_text(
     source_paths = _expand_patterns([source])
     target_paths = () if target is None else _expand_patterns([target])
     _check_sides(source_paths, target_paths)
+    _check_read_twice((*source_paths, *target_paths))
     _check_no_trees(source_paths)
-    lines = _line_pairs(source_paths, target_paths, None)
+    lines = _line_pairs(source_paths, target_paths, None, _lines)
     return ((_repair(one), _repair(other)) for one, other in lines)
 
 
@@ -152,7 +169,7 @@ def read_lines(paths: Sequence[str | Path]) -> Iterator[bytes]:
     """Yields the lines of files, one after another, without their ends.
 
     Args:
-        paths: Paths or glob patterns, of plain or gzip files.
+        paths: Paths or glob patterns, of plain or compressed files; pipes too.
 
     Raises:
         UserError: If a file is missing, or cannot be read.
@@ -173,7 +190,7 @@ def _expand_patterns(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
             raise UserError(_explain_missing(Path(pattern)))
         paths += map(Path, matches)
     for path in paths:
-        if not path.is_file():
+        if path.is_dir():
             raise UserError(f"{path} is a folder. Name the text files in it.")
     return tuple(paths)
 
@@ -203,7 +220,7 @@ def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
             "give a .tsv file with source and target in two columns, or a .mrg file "
             "of trees."
         )
-    if trees := [path for path in target if _suffix(path) == ".mrg"]:
+    if trees := [path for path in target if text_suffix(path) == ".mrg"]:
         raise UserError(
             f"{trees[0]} holds trees, and with them both sides: sentences and what to "
             "learn of them. Give it as source, and no target."
@@ -215,9 +232,18 @@ def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
         )
 
 
+def _check_read_twice(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if not path.is_file():
+            raise UserError(
+                f"{path} is a pipe or a device, which can be read only once, but "
+                "parallel text is read several times. Write it to a file first."
+            )
+
+
 def _check_no_trees(paths: Sequence[Path]) -> None:
     for path in paths:
-        if _suffix(path) == ".mrg":
+        if text_suffix(path) == ".mrg":
             raise UserError(
                 f"{path} holds trees, and trees are what a parser learns. Give "
                 "--target_language=tree, or a text file."
@@ -226,7 +252,7 @@ def _check_no_trees(paths: Sequence[Path]) -> None:
 
 def holds_both_sides(path: str | Path) -> bool:
     """Returns whether a file, by its name, has source and target: columns or trees."""
-    return _suffix(Path(path)) in (".tsv", ".mrg")
+    return text_suffix(path) in (".tsv", ".mrg")
 
 
 def check_both_sides(source: Sequence[str], reference: Sequence[str]) -> None:
@@ -236,29 +262,28 @@ def check_both_sides(source: Sequence[str], reference: Sequence[str]) -> None:
         raise UserError("--source and --reference belong together; one is missing.")
 
 
-def _suffix(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix
-
-
 def _line_pairs(
     source_paths: Sequence[Path],
     target_paths: Sequence[Path],
     read_trees: TreeReader | None,
+    read: Callable[[Path], Iterator[bytes]],
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yields every pair of lines of the files, unchanged."""
+    """Yields every pair of lines of the files, unchanged, as `read` yields them."""
     if not target_paths:
         for path in source_paths:
-            if read_trees is not None and _suffix(path) == ".mrg":
-                yield from read_trees(_lines(path), str(path))
+            if read_trees is not None and text_suffix(path) == ".mrg":
+                yield from read_trees(read(path), str(path))
             else:
-                yield from _columns(path)
+                yield from _columns(path, read)
         return
     for source, target in zip(source_paths, target_paths, strict=True):
-        yield from _matched_lines(source, target)
+        yield from _matched_lines(source, target, read)
 
 
-def _matched_lines(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
-    source_lines, target_lines = _lines(source), _lines(target)
+def _matched_lines(
+    source: Path, target: Path, read: Callable[[Path], Iterator[bytes]]
+) -> Iterator[tuple[bytes, bytes]]:
+    source_lines, target_lines = read(source), read(target)
     for number in itertools.count():
         source_line, target_line = next(source_lines, None), next(target_lines, None)
         if source_line is not None and target_line is not None:
@@ -276,9 +301,13 @@ def _matched_lines(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
         return
 
 
-def _columns(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    for number, line in enumerate(_lines(path), start=1):
-        columns = line.split(b"\t") if line else [b"", b""]
+def _columns(
+    path: Path, read: Callable[[Path], Iterator[bytes]]
+) -> Iterator[tuple[bytes, bytes]]:
+    for number, line in enumerate(read(path), start=1):
+        columns = line.split(b"\t")
+        if len(columns) != 2 and is_blank(line):
+            columns = [b"", b""]
         if len(columns) != 2:
             raise UserError(
                 f"{path}, line {number}: a line must have 2 columns, source and "
@@ -288,22 +317,43 @@ def _columns(path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with open(path, "rb") as raw:
-            is_gzip = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-            raw.seek(0)
-            with gzip.open(raw) if is_gzip else raw as stream:
-                for number, line in enumerate(stream):
-                    if number == 0:
-                        line = line.removeprefix(_BYTE_ORDER_MARK)
-                    yield line.removesuffix(b"\n").removesuffix(b"\r")
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(
-            f"{path} is a damaged or incomplete gzip file ({error}). Copy or "
-            "download it again."
-        ) from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    with open_input(str(path)) as lines:
+        yield from lines
+
+
+def _checked_lines(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a file, at whose end it may turn out to be no text."""
+    yield from CountedLines(_lines(path), str(path))
+
+
+def _format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterator[str]:
+    """Yields warnings about tables whose first rows are not of plain sentences."""
+    for path in paths:
+        if text_suffix(path) != ".tsv":
+            continue
+        rows = list(itertools.islice(_columns(path, _lines), _FIRST_ROWS))
+        if rows and all(_is_name(cell, languages) for cell in rows[0]):
+            yield (
+                f"{path} begins with the names of its columns, which are taken for a "
+                f"sentence pair: {b', '.join(rows[0]).decode()}. Remove this line: "
+                "tail -n +2 writes the others."
+            )
+        quoted = sum(all(map(_QUOTED.fullmatch, row)) for row in rows)
+        if quoted > len(rows) / 2:
+            yield (
+                f"{path} has double quotes around both columns in {quoted} of its "
+                f"first {len(rows)} lines, which are taken for text. Write it without, "
+                "as csv.writer does with csv.QUOTE_NONE."
+            )
+
+
+def _is_name(cell: bytes, languages: Sequence[str]) -> bool:
+    """Returns whether all words of a cell are of a header, such as source_text."""
+    words, codes = (
+        set(re.findall(r"[^\W_]+", text.lower()))
+        for text in (cell.decode("utf-8", errors="replace"), " ".join(languages))
+    )
+    return bool(words) and words <= _HEADER_WORDS | codes
 
 
 def _repair(line: bytes) -> bytes:

@@ -8,6 +8,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from t2t_keras.errors import UserError
@@ -18,7 +19,6 @@ from t2t_keras.files.lines import (
     open_input,
     open_output,
     open_prefixes,
-    strip_line_ends,
 )
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.translation_client import (
@@ -41,7 +41,7 @@ class FileTranslation:
     """Files to translate or score, and how to ask for it.
 
     Attributes:
-        input: Path of the texts, plain or .gz; "-" for standard input.
+        input: Path of the texts, plain, .gz, .xz or .bz2; "-" for standard input.
         output: Path of the file to write; "-" for standard output.
         target: Path of translations, line by line. They are scored, and nothing is
             translated.
@@ -158,10 +158,10 @@ class FileTranslation:
                     warn(side.warning)
 
     def count_lines(self) -> int | None:
-        """Returns the number of input lines, None for standard input."""
-        if self.input == "-":
+        """Returns the number of input lines, None for what can be read only once."""
+        if not Path(self.input).is_file():
             return None
-        with open_input(self.input) as source:
+        with open_input(self.input, "input") as source:
             return sum(1 for _ in source)
 
     def _given_flags(self) -> list[str]:
@@ -182,10 +182,13 @@ def _open_sides(
     files: FileTranslation, stack: contextlib.ExitStack
 ) -> list[CountedLines]:
     """Returns the lines of the input, and those of the target if there are any."""
-    opened = [open_input(files.input)]
-    if files.target:
-        opened.append(open_input(files.target, "target"))
-    return [CountedLines(strip_line_ends(stack.enter_context(file))) for file in opened]
+    paths = {"input": files.input} | ({"target": files.target} if files.target else {})
+    return [
+        CountedLines(
+            stack.enter_context(open_input(path, flag)), path, files.lines_at_once
+        )
+        for flag, path in paths.items()
+    ]
 
 
 def _read_lines(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.lines import read_text
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,13 +40,8 @@ def read_keys(path: str) -> tuple[ApiKey, ...]:
             twice.
     """
     keys: dict[bytes, ApiKey] = {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"--api_keys_file={path} cannot be read as UTF-8: {error}"
-        ) from error
-    for number, line in enumerate(lines, start=1):
+    text = read_text(path, f"--api_keys_file={path}", "UTF-8")
+    for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()
         comment = next((i for i, w in enumerate(words) if w.startswith("#")), None)
         words = words[:comment]

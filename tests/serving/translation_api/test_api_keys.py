@@ -10,7 +10,8 @@ from t2t_keras.serving.translation_api.api_keys import ApiKeyFile, read_keys
 
 def test_keys_and_their_limits(tmp_path):
     path = tmp_path / "keys"
-    path.write_text("# ours\nalpha\n\n  beta 120  # of Anna\ngamma -1\nde#lta # x 5\n")
+    text = "\ufeffalpha\r\n\n# ours\n  beta 120  # of Anna\ngamma -1\nde#lta # x 5\n"
+    path.write_text(text, "utf-8")
     keys = ApiKeyFile(str(path))
     limits = {
         name: (found.requests_per_minute if (found := keys.find(name)) else "none")
