@@ -154,7 +154,7 @@ def _write_sparse_records(
             )
         report = TokenizationReport(len(part), 0, 0, sizes[0], sizes[1])
         shards.append(ShardMetadata(path.name, len(part), report, {}))
-    total = sum((each.report for each in shards), TokenizationReport(0, 0, 0, 0, 0))
+    total = sum((each.report for each in shards), TokenizationReport())
     spec = RecordSpec({}, "hollow", "", len(lengths), 0, "", per_shard, 256)
     return Manifest(spec, total, tuple(shards), {})
 

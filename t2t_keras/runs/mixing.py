@@ -72,12 +72,12 @@ class TextPart:
 
     def tokenize(self, config: DataConfig, vocabulary: Vocabulary) -> TokenizedCorpus:
         """Returns its pairs as ids."""
-        pairs = self.corpus.pairs("train")
         return tokenize_corpus(
-            pairs,
+            self.corpus.pairs("train"),
             vocabulary,
             config.max_length,
             keep_text=config.subword_sampling > 0,
+            before=self.corpus.splits["train"].left_out,
         )
 
 

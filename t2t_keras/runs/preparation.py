@@ -27,7 +27,6 @@ from t2t_keras.input_pipeline.records.shard_writer import (
     find_intact_shards,
     write_shards,
 )
-from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs import corpora
 from t2t_keras.runs.corpora import (
     check_settings,
@@ -101,8 +100,8 @@ def prepare(
                 keep_text=keep_text,
                 on_progress=shard_done,
             )
-        nothing = TokenizationReport(0, 0, 0, 0, 0)
-        report = sum((shard.report for shard in shards), nothing)
+        before = corpus.splits["train"].left_out
+        report = sum((shard.report for shard in shards), before)
         report.check_any_left(spec.max_length)
         manifest = Manifest(spec, report, tuple(shards), texts)
         write_text(folder / MANIFEST_FILE, manifest.to_json())
@@ -115,9 +114,7 @@ def describe(manifest: Manifest) -> str:
     return (
         f"{report.pairs_kept:,} pairs in {shards} shard{'s' * (shards != 1)}: "
         f"{report.source_tokens:,} source and {report.target_tokens:,} target tokens\n"
-        f"left out: {report.dropped_over_long:,} pairs longer than "
-        f"{manifest.spec.max_length} tokens, {report.dropped_empty:,} with an empty "
-        "side"
+        f"left out: {report.left_out(manifest.spec.max_length)}"
     )
 
 

@@ -306,12 +306,12 @@ def _tokenize_text(
         if not config.data.vocabulary_file:
             log(f"learning {config.data.vocabulary_size:,} subwords …")
         vocabulary = corpora.build_vocabulary(config.data, corpus, parts)
-    pairs = corpus.pairs("train")
     train = tokenize_corpus(
-        pairs,
+        corpus.pairs("train"),
         vocabulary,
         config.data.max_length,
         keep_text=config.data.subword_sampling > 0,
+        before=corpus.splits["train"].left_out,
     )
     if links is not None:
         train = corpora.with_links(train, links, corpus, vocabulary)
@@ -444,12 +444,8 @@ def _build_run_data(
     max_length = config.data.max_length
     vocabulary = text.vocabulary
     train, mixture = mixing.mix(text.train, parts, config.data, vocabulary)
-    report = train.report
-    if report.dropped_over_long or report.dropped_empty:
-        log(
-            f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
-            f"tokens, {report.dropped_empty:,} with an empty side"
-        )
+    if train.report.pairs_dropped:
+        log(f"left out: {train.report.left_out(max_length)}")
     if config.data.subword_sampling:
         train = SampledCorpus(
             train,
@@ -469,12 +465,10 @@ def _build_run_data(
         log(mixing.describe(parts, mixture))
     dev = None
     if "dev" in corpus.splits:
-        dev = tokenize_corpus(corpus.pairs("dev"), vocabulary, max_length)
-        if dev.report.dropped_over_long:
-            log(
-                f"left out of the dev loss: {dev.report.dropped_over_long:,} pairs "
-                f"longer than {max_length} tokens"
-            )
+        pairs, before = corpus.pairs("dev"), corpus.splits["dev"].left_out
+        dev = tokenize_corpus(pairs, vocabulary, max_length, before=before)
+        if dev.report.pairs_dropped:
+            log(f"left out of the dev loss: {dev.report.left_out(max_length)}")
     return RunData(
         corpus,
         text.fingerprint,

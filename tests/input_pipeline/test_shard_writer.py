@@ -104,7 +104,7 @@ def test_shards_hold_the_pairs_as_the_vocabulary_encodes_them(complete, vocabula
     kept = [pair for pair in encoded if max(map(len, pair)) <= MAX_LENGTH]
     assert rows == kept
     assert 0 < len(kept) < len(PAIRS)
-    total = sum((e.report for e in shards), TokenizationReport(0, 0, 0, 0, 0))
+    total = sum((e.report for e in shards), TokenizationReport())
     assert (total.pairs_kept, total.dropped_over_long) == (
         len(kept),
         len(PAIRS) - len(kept),

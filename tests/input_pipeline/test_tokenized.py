@@ -1,7 +1,5 @@
 import numpy as np
-import pytest
 
-from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     corpus_in_memory,
@@ -70,9 +68,3 @@ def test_chunks_joined_are_the_whole():
     assert len(corpus) == 2
     assert corpus.lengths.tolist() == [[2, 3], [3, 2]]
     assert [part.tolist() for part in corpus.pair(1)] == [[70_000, 6, 1], [5, 1]]
-
-
-def test_nothing_left_says_why():
-    TokenizationReport(1, 3, 2, 2, 2).check_any_left(9)
-    with pytest.raises(UserError, match=r"3 have a side longer than 9 .* 2 have an em"):
-        TokenizationReport(0, 3, 2, 0, 0).check_any_left(9)

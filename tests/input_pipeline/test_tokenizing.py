@@ -95,11 +95,13 @@ def test_ids_are_as_small_as_the_vocabulary_allows(vocabulary, monkeypatch):
 def test_nothing_left_is_an_error(vocabulary):
     pairs = [("the old green house", "Haus"), ("", "Haus"), ("Haus", "")]
     with pytest.raises(
-        UserError, match=r"1 have a side longer than 4 .* 2 have an empty"
+        UserError,
+        match=r": 1 pairs longer than 4 .* 2 with .*of 3\. Raise --max_l",
     ):
         tokenize_corpus(as_dataset(pairs), vocabulary, 4)
-    with pytest.raises(UserError, match=r"No sentence pair is left: 0 .*--max_length"):
-        tokenize_corpus(as_dataset([]), vocabulary, 4)
+    before = TokenizationReport(dropped_empty=3, dropped_by_filters=2)
+    with pytest.raises(UserError, match=r"left: 0 .* 3 with .* 2 rej.* of 5\. Check"):
+        tokenize_corpus(as_dataset([]), vocabulary, 4, before=before)
 
 
 def test_a_limit_that_cannot_be_meant(vocabulary):

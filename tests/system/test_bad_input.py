@@ -63,7 +63,7 @@ BAD_FLAGS = (
     (("--vocabulary_size=262",), "the characters of the training text need"),
     (("--vocabulary_file=no.model",), "/no.model"),
     (("--subwords=bpee",), "--subwords must be one of bpe, unigram. Received: bpee"),
-    (("--max_length=2",), "No sentence pair is left: 40 have a side longer than 2"),
+    (("--max_length=2",), "No sentence pair is left: 40 pairs longer than 2"),
     (("--tokens_per_batch=7",), "--tokens_per_batch must be at least --max_length"),
     (("--d_model=9", "--num_heads=3"), "--d_model must be even"),
     (("--num_heads=3",), "--d_model must be a multiple of --num_heads"),

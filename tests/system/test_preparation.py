@@ -178,7 +178,7 @@ def test_other_settings_or_text_for_existing_records_are_refused(config, prepare
 
 
 def test_records_without_any_pair_are_refused(config, prepare):
-    with pytest.raises(UserError, match="No sentence pair is left: 60 have a side"):
+    with pytest.raises(UserError, match="No sentence pair is left: 60 pairs longer"):
         prepare("short", max_length=2)
     with pytest.raises(UserError, match="There is nothing to train on"):
         prepare("none", train_source=(), train_target=())

@@ -36,7 +36,8 @@ def test_records_are_made_and_verified(flags, tmp_path):
     tokens = manifest.report.source_tokens, manifest.report.target_tokens
     report = [
         f"60 pairs in 2 shards: {tokens[0]} source and {tokens[1]} target tokens",
-        "left out: 0 pairs longer than 8 tokens, 0 with an empty side",
+        "left out: 0 pairs longer than 8 tokens, 0 with an empty side, 0 rejected by "
+        "filters, of 60",
     ]
     assert done.lines == report
     assert done.stderr.splitlines()[0] == "learning 280 subwords …"

@@ -11,7 +11,8 @@ import socket
 import pytest
 
 from t2t_keras.errors import MissingPackage, UserError
-from t2t_keras.runs import run_data
+from t2t_keras.input_pipeline.records.manifest import read_manifest
+from t2t_keras.runs import preparation, run_data
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.run_data import advice
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
@@ -98,14 +99,26 @@ def test_a_worker_that_does_not_see_the_run_is_refused(config, model_dir, prepar
     assert after == before
 
 
-def test_over_long_pairs_are_left_out_and_counted(config, prepare):
-    with open(config.data.train_source[0], "a") as file:
-        file.write("a b c d e f g h\n" * 3)
-    with open(config.data.train_target[0], "a") as file:
-        file.write("h g f e d c b a\n" * 3)
+def test_pairs_that_are_left_out_are_counted(config, prepare, tmp_path):
+    """From text and from records, their numbers and those kept add up to all lines."""
+    for side in ("train", "dev"):
+        with open(getattr(config.data, f"{side}_source")[0], "a") as file:
+            file.write("a b c d e f g h\n" * 3 + "\n \na\n")
+        with open(getattr(config.data, f"{side}_target")[0], "a") as file:
+            file.write("h g f e d c b a\n" * 3 + "a\nb\na b c\n")
+    config = replace_settings(config, "data", filter=("length_ratio:2",))
     data, lines = prepare(config)
-    assert len(data.train) == 60
-    assert "left out: 3 pairs longer than 8 tokens, 0 with an empty side" in lines
+    assert (len(data.train), len(data.dev)) == (60, 21)
+    counts = "3 pairs longer than 8 tokens, 2 with an empty side, "
+    train_counts = f"{counts}1 rejected by filters, of 66"
+    assert f"left out: {train_counts}" in lines
+    dev_counts = f"{counts}0 rejected by filters, of 26"
+    assert f"left out of the dev loss: {dev_counts}" in lines
+    manifest = preparation.prepare(
+        config.data, tmp_path / "records", workers=1, log=lambda _: None
+    )
+    assert preparation.describe(manifest).endswith(f"left out: {train_counts}")
+    assert read_manifest(tmp_path / "records") == manifest
 
 
 def test_faults_of_the_text_give_warnings(config, prepare):

@@ -162,7 +162,7 @@ def join_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
     Args:
         parts: At least one, with ids of the same vocabulary.
     """
-    report = sum((part.report for part in parts), TokenizationReport(0, 0, 0, 0, 0))
+    report = sum((part.report for part in parts), TokenizationReport())
     source = JoinedSentences([part.source for part in parts])
     target = JoinedSentences([part.target for part in parts])
     return TokenizedCorpus(

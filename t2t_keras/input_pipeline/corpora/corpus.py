@@ -20,6 +20,7 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
     open_parallel_text,
 )
 from t2t_keras.input_pipeline.corpora.tfds import TfdsSource, open_tfds
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 
 # Names of the splits here, and in TensorFlow Datasets.
 SPLITS: tuple[tuple[str, str], ...] = (
@@ -56,6 +57,8 @@ class CorpusSplit:
     """Includes pairs with an empty side; None where `open_chunks` has them."""
     is_kept: np.ndarray | None = None
     """[pairs before filters] bool; None if no filter was applied."""
+    left_out: TokenizationReport = dataclasses.field(default_factory=TokenizationReport)
+    """Lines that `open_chunks` leaves out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,6 +178,7 @@ def _file_corpus(
             fingerprint=text.report.sha256,
             warnings=tuple(f"{name}: {line}" for line in text.report.warnings()),
             open_lines=_FileChunks(text, with_empty=True),
+            left_out=TokenizationReport(dropped_empty=text.report.dropped_empty),
         )
         for name, text in texts.items()
     }

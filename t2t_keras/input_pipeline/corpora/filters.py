@@ -326,6 +326,9 @@ class PairFilters:
             num_pairs=kept,
             fingerprint=hashlib.sha256(identity).hexdigest(),
             is_kept=is_kept,
+            left_out=dataclasses.replace(
+                train.left_out, dropped_by_filters=len(is_kept) - kept
+            ),
         )
         return dataclasses.replace(corpus, splits={**corpus.splits, "train": filtered})
 

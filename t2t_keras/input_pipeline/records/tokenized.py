@@ -31,26 +31,44 @@ _LINES_PER_CALL = 1024
 
 @dataclasses.dataclass(frozen=True)
 class TokenizationReport:
-    """Numbers of pairs kept and dropped. Tokens include the end of sentence."""
+    """Numbers of pairs kept and dropped, which add up to those that were read.
 
-    pairs_kept: int
-    dropped_over_long: int
-    dropped_empty: int
-    source_tokens: int
-    target_tokens: int
+    Tokens include the end of sentence.
+    """
+
+    pairs_kept: int = 0
+    dropped_over_long: int = 0
+    dropped_empty: int = 0
+    source_tokens: int = 0
+    target_tokens: int = 0
+    dropped_by_filters: int = 0
 
     def __add__(self, other: "TokenizationReport") -> "TokenizationReport":
         """Returns the report of both parts of a corpus."""
         mine, theirs = dataclasses.astuple(self), dataclasses.astuple(other)
         return TokenizationReport(*(a + b for a, b in zip(mine, theirs, strict=True)))
 
+    @property
+    def pairs_dropped(self) -> int:
+        """Number of pairs that were read and are not kept."""
+        return self.dropped_over_long + self.dropped_empty + self.dropped_by_filters
+
+    def left_out(self, max_length: int) -> str:
+        """Returns the number of pairs left out for each reason, and of all."""
+        return (
+            f"{self.dropped_over_long:,} pairs longer than {max_length} tokens, "
+            f"{self.dropped_empty:,} with an empty side, {self.dropped_by_filters:,} "
+            f"rejected by filters, of {self.pairs_kept + self.pairs_dropped:,}"
+        )
+
     def check_any_left(self, max_length: int) -> None:
         """Raises `UserError` if no pair is left to train on."""
         if not self.pairs_kept:
+            raises = "Raise --max_length, or check" * bool(self.dropped_over_long)
             raise UserError(
-                f"No sentence pair is left: {self.dropped_over_long} have a side "
-                f"longer than {max_length} subwords, {self.dropped_empty} have an "
-                "empty side. Raise --max_length, or check the corpus."
+                f"No sentence pair is left: {self.left_out(max_length)}. "
+                f"{raises or 'Check'} the corpus: each line must have text on both "
+                "sides."
             )
 
 
@@ -252,7 +270,7 @@ def filter_pairs(
 def join_chunks(chunks: Iterable[TokenizedChunk]) -> TokenizedChunk:
     """Returns one chunk of all pairs of one or more chunks, in order."""
     all_chunks = list(chunks)
-    report = TokenizationReport(0, 0, 0, 0, 0)
+    report = TokenizationReport()
     for chunk in all_chunks:
         report += chunk.report
     source, target = (
@@ -284,6 +302,7 @@ def tokenize_corpus(
     max_length: int,
     *,
     keep_text: bool = False,
+    before: TokenizationReport | None = None,
 ) -> TokenizedCorpus:
     """Returns a corpus as ids in memory, without pairs that cannot be trained on.
 
@@ -293,6 +312,7 @@ def tokenize_corpus(
         max_length: Longest side that is kept, end of sentence included. At
             least 2.
         keep_text: Whether the corpus keeps its text in memory, for `SampledCorpus`.
+        before: Pairs that the dataset lacks, to count as left out. Default: none.
 
     Raises:
         ValueError: If `max_length` is below 2.
@@ -325,6 +345,8 @@ def tokenize_corpus(
 
     no_rows = np.zeros(0, np.int32), np.zeros(0, np.int64)
     nothing = filter_pairs(no_rows, no_rows, max_length, vocabulary.largest_size)
+    if before is not None:
+        nothing = dataclasses.replace(nothing, report=before)
     chunk = join_chunks(itertools.chain([nothing], encode_batches()))
     chunk.report.check_any_left(max_length)
     return corpus_in_memory(chunk, (KeptText(split_lines),) if keep_text else ())
