@@ -114,8 +114,8 @@ def _open_text(file: Any, path: str) -> Iterator[bytes]:
     for pattern, what, tool in _REFUSED:
         if re.match(pattern, begin):
             raise UserError(
-                f"{_title(path)} is {what}, but must be text in UTF-8, one sentence a "
-                f"line; gzip, xz and bzip2 are decompressed. Convert it, with {tool}."
+                f"{_title(path)} is {what}, but must be text in UTF-8, plain or "
+                f"compressed by gzip, xz or bzip2. Convert it, with {tool}."
             )
     return _split_lines(file, path, kind)
 

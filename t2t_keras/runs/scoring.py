@@ -203,8 +203,13 @@ def read_test_set(
         )
     if source:
         _check_files(source, config.data.target_language)
-        files = {"test": (source, reference)}
-        corpus, split = open_corpus(files=files, read_trees=task.read_trees), "test"
+        split = "test"
+        corpus = open_corpus(
+            files={split: (source, reference)},
+            source_language=config.data.source_language,
+            target_language=config.data.target_language,
+            read_trees=task.read_trees,
+        )
     else:
         corpus = corpora.build_corpus(config.data, (split,), task, log)
         if split not in corpus.splits:
