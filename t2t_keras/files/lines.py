@@ -79,8 +79,8 @@ def open_input(path: str, flag: str = "") -> Iterator[Iterator[bytes]]:
 
     Raises:
         UserError: If the file is missing, cannot be read, is damaged, or begins like
-            UTF-16 or a binary format. Damage may be found only at the end of the file,
-            and nothing before the first line of a pipe is read.
+            UTF-16 or a binary format. Damage may be found only at the end of a file. A
+            pipe is looked at when its first line is wanted.
     """
     opened: Any = contextlib.nullcontext(sys.stdin.buffer)
     if path != "-":

@@ -55,7 +55,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
 
     Args:
         files: For each corpus a source and a target path, or one .tsv path; plain or
-            gzip, glob patterns too. Also a lone .tsv path.
+            compressed, glob patterns too. Also a lone .tsv path.
         vocabulary: Joint vocabulary of both languages, or its file.
         tokens_per_batch: Maximum positions of one side of a batch, padding included.
         max_length: Maximum tokens of a side, EOS included; longer pairs are dropped.

@@ -38,6 +38,9 @@ def test_text_files(files, monkeypatch):
     (warning,) = corpus.splits["train"].warnings
     assert warning.startswith("train: 1 of 4 lines have no text")
     assert corpus.splits["test"].warnings == ()
+    codes = {"source_language": "x", "target_language": "y"}
+    (warning,) = open_corpus(files=files, **codes).splits["test"].warnings
+    assert "begins with the names of its columns" in warning
 
 
 def test_chunks_are_the_pairs_some_at_a_time(files, monkeypatch):

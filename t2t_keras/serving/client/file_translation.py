@@ -91,7 +91,8 @@ class FileTranslation:
                 f"--input and --target are the same: {self.target}. Give the "
                 "texts and their translations."
             )
-        check_standard_input([("input", self.input), ("prefix", self.prefix)])
+        names = ("input", "target", "prefix")
+        check_standard_input([(name, getattr(self, name)) for name in names])
         if self.prefix is not None and given != ["--prefix"]:
             raise UserError(
                 "An export with --prefix searches for one translation, with its own "
