@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.interop.arrays import Arrays
 
 
@@ -24,6 +25,7 @@ class CheckpointArrays(Arrays):
     """
 
     def __init__(self, path: Path, is_weight: Callable[[str], bool]):
+        check_readable_by_tensorflow(path, "--input")
         self._reader: Any = _read(path, lambda: tf.train.load_checkpoint(str(path)))
         self._shapes = self._reader.get_variable_to_shape_map()
         super().__init__(path, [name for name in self._shapes if is_weight(name)])

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.files.paths import expand
 from t2t_keras.interop.ctranslate2_model import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
@@ -51,15 +52,16 @@ def import_model(
     Raises:
         UserError: If the model cannot be imported; nothing is written then.
     """
-    check_new(Path(model_dir))
+    path = expand(model_dir)
+    check_new(path)
     write_model_dir(
-        read_model(source_format, Path(source), target_space_id),
-        Path(model_dir),
+        read_model(source_format, expand(source), target_space_id),
+        path,
         source_format,
         languages=(source_language, target_language),
         log=log,
     )
-    return Run(model_dir, log=log)
+    return Run(path, log=log)
 
 
 def read_model(

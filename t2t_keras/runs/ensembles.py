@@ -13,6 +13,7 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import file_sha256
 from t2t_keras.files.lines import check_input
+from t2t_keras.files.paths import expand
 from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
 
 Paths = Sequence[str | os.PathLike[str]]
@@ -127,7 +128,7 @@ def find_checkpoints(ensemble_with: Paths) -> list[Path]:
 
     checkpoints = []
     for path in ensemble_with:
-        path = Path(path).resolve()
+        path = expand(path).resolve()
         run = ModelDir(_find_member(path))
         which = "averaged" if run.path == path else path
         checkpoints.append(run.find_checkpoint(which))

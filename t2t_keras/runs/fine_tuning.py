@@ -15,6 +15,7 @@ import keras
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.paths import expand
 from t2t_keras.input_pipeline.records.manifest import open_vocabulary, read_manifest
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
@@ -105,7 +106,7 @@ def open_source(init_from: str, model_dir: ModelDir) -> Source:
         UserError: If there is no such run or checkpoint, it is damaged, it is the new
             run itself, or it has changed since the new run was started.
     """
-    path = Path(init_from).resolve()
+    path = expand(init_from).resolve()
     folder = find_run(path)
     if folder is None:
         raise UserError(

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
+from t2t_keras.files.paths import check_readable_by_tensorflow, expand
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import (
     config_from_flagfile,
@@ -80,7 +81,7 @@ class ModelDir:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self.path = Path(path)
+        self.path = expand(path)
         self.flagfile = self.path / "train.flags"
         self.lock_file = self.path / ".lock"
         self.vocabulary_file = self.path / "vocabulary.model"
@@ -116,8 +117,10 @@ class ModelDir:
         The directory need not exist, and is not created.
 
         Raises:
-            UserError: If the path is a file or inside one, or is not writable.
+            UserError: If the path is a file or inside one, or is not writable, or
+                TensorFlow could not read what it writes here.
         """
+        check_readable_by_tensorflow(self.path, "--model_dir")
         existing = self.path
         while not os.path.lexists(existing) and existing != existing.parent:
             existing = existing.parent
@@ -260,8 +263,8 @@ class ModelDir:
             "best": [self.best],
         }
         if isinstance(which, os.PathLike):
-            read_state(which)
-            return Path(which)
+            read_state(expand(which))
+            return expand(which)
         which = str(which)
         for folder in folders.get(which, []):
             steps = steps_in(folder)
@@ -273,9 +276,9 @@ class ModelDir:
                 return folder / f"step-{steps[-1]}"
         if which.isdigit() and int(which) in steps_in(self.checkpoints):
             return self.checkpoints / f"step-{which}"
-        if which not in folders and not which.isdigit() and Path(which).is_dir():
-            read_state(which)
-            return Path(which)
+        if which not in folders and not which.isdigit() and expand(which).is_dir():
+            read_state(expand(which))
+            return expand(which)
         raise UserError(
             f"There is no checkpoint {which!r} in {self.path}. There are steps "
             f"{steps_in(self.checkpoints) or 'none'}; --checkpoint may be averaged, "

@@ -21,6 +21,7 @@ from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import file_sha256
 from t2t_keras.files.lines import pair_prefixes
+from t2t_keras.files.paths import expand
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.model.sentence_maps import SentenceMaps
 from t2t_keras.runs import averaging, ensembles, models, scoring
@@ -352,7 +353,7 @@ class Run:
             **options,
         )
         if output:
-            scoring.write_translations(Path(output), result)
+            scoring.write_translations(expand(output), result)
         elif saves:
             scoring.save(self.model_dir, result)
         return result
@@ -496,14 +497,15 @@ class Run:
     ) -> models.TrainedModel:
         """Returns the model with its vocabulary and settings, and those with it."""
         self.model_dir.config()  # raises if this is not a model directory
+        if shortlist is not None:
+            shortlist = expand(shortlist)
         ensembles.check(self.path, ensemble_with, shortlist, shortlist_size)
         path = self.model_dir.find_checkpoint(checkpoint)
         paths = [path, *ensembles.find_checkpoints(ensemble_with)]
         # An average of other checkpoints can replace one in the same folder.
         found = [(each, checkpoint_digest(each)) for each in paths]
         if shortlist is not None:
-            file = Path(shortlist)
-            found.append((file, f"{shortlist_size} {file_sha256(file)}"))
+            found.append((shortlist, f"{shortlist_size} {file_sha256(shortlist)}"))
         if self._trained is not None and self._loaded == found:
             return self._trained
         self._trained = None  # frees its memory before another is loaded

@@ -28,6 +28,7 @@ from t2t_keras.evaluation.tokenizers import (
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.lines import text_suffix
+from t2t_keras.files.paths import expand
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.input_pipeline.corpora.corpus import SPLITS, Corpus, open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
@@ -222,7 +223,7 @@ def read_test_set(
 
 def _path_names(paths: Paths) -> list[str]:
     one = isinstance(paths, str | os.PathLike)
-    return [os.fspath(path) for path in ([paths] if one else paths)]
+    return [str(expand(path)) for path in ([paths] if one else paths)]
 
 
 def _check_files(paths: Sequence[str], language: str) -> None:

@@ -14,6 +14,7 @@ from absl import flags
 
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.bundled import expand_flagfiles
+from t2t_keras.files.paths import expand
 from t2t_keras.settings.config import CHANGEABLE_ON_RESUME, DataConfig, ExperimentConfig
 from t2t_keras.settings.training_text import make_names_absolute
 
@@ -96,7 +97,7 @@ def record_settings(config: DataConfig) -> dict[str, Any]:
 def make_paths_absolute(config: ExperimentConfig) -> ExperimentConfig:
     """Returns the settings with absolute paths of all files."""
     paths: dict[str, Any] = {
-        name: tuple(os.path.abspath(path) for path in value)
+        name: tuple(os.path.abspath(expand(path)) for path in value)
         for name, value in flatten(config).items()
         if name.endswith(("_source", "_target", "_alignments"))
     }
@@ -105,7 +106,7 @@ def make_paths_absolute(config: ExperimentConfig) -> ExperimentConfig:
     for name in names:
         value = flatten(config)[name]
         if value and "://" not in value:  # TFDS also reads from cloud storage
-            paths[name] = os.path.abspath(os.path.expanduser(value))
+            paths[name] = os.path.abspath(expand(value))
     return unflatten({**flatten(config), **paths})
 
 
@@ -208,7 +209,7 @@ def find_run(path: str | os.PathLike[str]) -> Path | None:
     Args:
         path: A model directory, or the folder of a checkpoint in one.
     """
-    path = Path(path)
+    path = expand(path)
     folders = (path, path.resolve().parent.parent)
     return next((each for each in folders if (each / "train.flags").is_file()), None)
 

@@ -16,10 +16,20 @@ from absl import app, flags, logging
 
 from t2t_keras.errors import UserError, did_you_mean, require_package
 from t2t_keras.files.bundled import expand_flagfiles
+from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.settings.flags import check_settings_flags, help_text
+
+# Flags of text, in which "~" is no path. Items of a mixture are expanded one by one.
+_TEXT_FLAGS = frozenset(
+    {"mixture", "sentence", "target_tag", "translation", "user_symbols", "words"}
+)
+# Flags of the folders that TensorFlow reads checkpoints and exports from.
+_FOLDERS_OF_MODELS = frozenset(
+    {"model_dir", "checkpoint", "init_from", "ensemble_with", "export_dir"}
+)
 
 
 def run(  # noqa: PLR0913 - every option of a program
@@ -106,11 +116,13 @@ def _parse_flags(argv: list[str]) -> list[str]:
     """Returns the arguments other than flags; exits if a flag is invalid."""
     try:
         rest = flags.FLAGS([argv[0], *expand_flagfiles(argv[1:])])
-        # absl accepts "nan" as a number within any bounds.
         for name in flags.FLAGS:
-            value = flags.FLAGS[name].value
-            if isinstance(value, float) and not math.isfinite(value):
-                raise UserError(f"--{name} must be a number. Received: {value}")
+            flag = flags.FLAGS[name]
+            # absl accepts "nan" as a number within any bounds.
+            if isinstance(flag.value, float) and not math.isfinite(flag.value):
+                raise UserError(f"--{name} must be a number. Received: {flag.value}")
+            if name not in _TEXT_FLAGS:
+                flag.value = _expand_paths(name, flag.value)
     # absl raises ValueError for --noscores=1: "does not take an argument".
     except (flags.Error, ValueError, UserError) as error:
         message = str(error).removeprefix("ERROR:: ")
@@ -118,9 +130,25 @@ def _parse_flags(argv: list[str]) -> list[str]:
             value, choices = wrong.groups()
             message += f".{did_you_mean(value, choices.split('|'))}"
     else:
-        return rest
+        return [*map(os.path.expanduser, rest)]
     print(f"error: {message}\n--help lists the flags.", file=sys.stderr)
     sys.exit(2)
+
+
+def _expand_paths(name: str, value: Any) -> Any:
+    """Returns a flag's value with the home folder in place of "~".
+
+    Raises:
+        UserError: If TensorFlow could not read a folder of checkpoints or exports.
+    """
+    if isinstance(value, list):
+        return [_expand_paths(name, each) for each in value]
+    if not isinstance(value, str):
+        return value
+    value = os.path.expanduser(value)
+    if name in _FOLDERS_OF_MODELS:
+        check_readable_by_tensorflow(value, f"--{name}")
+    return value
 
 
 def _format_error(error: UserError | OSError) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_file
+from t2t_keras.files.paths import expand
 from t2t_keras.typing import Tensor
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Vocabulary(abc.ABC):
             UserError: If it cannot be written; an older file is then untouched.
         """
         try:
-            write_file(Path(path), self.to_bytes())
+            write_file(expand(path), self.to_bytes())
         except OSError as error:
             raise UserError(
                 f"Cannot write {path}: {error.strerror}. Check that the folder exists, "
@@ -284,7 +285,7 @@ def read_vocabulary_file(path: str | Path) -> bytes:
         UserError: If it cannot be read.
     """
     try:
-        return Path(path).read_bytes()
+        return expand(path).read_bytes()
     except OSError as error:
         raise UserError(
             f"Cannot read the vocabulary file {path}: {error.strerror}. Give the "

@@ -26,6 +26,7 @@ from t2t_keras.files.atomic import (
     move_folder,
     remove_leftovers,
 )
+from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.training.optimizer import WeightAverages
 
 _NAME = re.compile(r"step-(\d+)")
@@ -455,6 +456,7 @@ def _write_state(directory: Path, state: CheckpointState) -> None:
 
 def _read_card(path: Path) -> dict[str, Any]:
     """Returns `state.json`, checked against the digest it ends with."""
+    check_readable_by_tensorflow(path, "The checkpoint")
     file = path / _STATE
     try:
         card = json.loads(file.read_text())

@@ -152,6 +152,15 @@ def test_flag_errors_are_reported_before_tensorflow_is_imported(monkeypatch, tmp
         (["serve"], "--model_base_path"),
         (["serve", "--model_base_path=.", "--port=70000"], "--port=70000", "65535"),
         (["client", "--server=localhost:70000"], "70000", "65535"),
+        (["train", "--model_dir=a[1]"], "--model_dir a[1] has [1], which TensorFlow "),
+        (["train", model, r"--init_from=a\b/c"], "--init_from", "backslashes"),
+        (["convert", "--model_dir=\udcff"], "--model_dir", "not UTF-8"),
+        (["translate", "--model_dir=a/[b]/c"], "--model_dir", "Rename the folder"),
+        (["translate", model, "--checkpoint=a[b]"], "--checkpoint"),
+        (["translate", model, "--ensemble_with=a[b]"], "--ensemble_with"),
+        (["ablate", "--output=a[b]", "--rows=configs/tiny.flags"], "--output"),
+        (["visualize", "--export_dir=a[b]"], "--export_dir"),
+        (["serve", "--model_base_path=a[b]"], "--model_base_path"),
     ):
         done = run_program(*arguments)
         assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
@@ -192,6 +201,29 @@ def test_help_has_the_flags_of_the_model_and_no_ignored_one():
         model += ["extra_length", "length_penalty", "suppress_unknown"]
         model += ["min_length", "no_repeat_ngram", "renormalize"]
         assert names == [*(model if listed else []), "colour", "d_ff [2048]"], define
+
+
+def test_a_home_folder_is_expanded_in_paths_and_not_in_text(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def main(arguments):
+        print(flags.FLAGS.colour, *arguments)
+
+    done = run("--colour=~/a,b~", "~/c", "d", main=main, takes_arguments=True)
+    assert done.lines == [f"{tmp_path}/a,b~ {tmp_path}/c d"]
+    (tmp_path / "all.flags").write_text("--colour=~/a")
+    done = run("--flagfile=~/all.flags", main=main, takes_arguments=True)
+    assert done.lines == [f"{tmp_path}/a"]
+    listed = {}
+
+    def start():
+        for name in ("sentence", "ensemble_with"):
+            flags.DEFINE_multi_string(name, [], "")
+        names = ("sentence", "ensemble_with")
+        program.run(lambda: listed.update(program.flag_values(names)), "Paints.")
+
+    run_main(start, "paint", "--sentence=~/a", "--ensemble_with=~/a")
+    assert listed == {"sentence": ["~/a"], "ensemble_with": [f"{tmp_path}/a"]}
 
 
 def test_a_required_flag():

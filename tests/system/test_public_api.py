@@ -362,6 +362,7 @@ def test_a_ctranslate2_model_is_the_next_version(own_short_run) -> None:
         (lambda run: run.export(nbest=3), "no option 'nbest'.* Did you mean n_best"),
         (lambda run: run.train("configs/tiny.flags"), "settings that read_settings"),
         (lambda run: run.train({}), r"takes settings .* Received: \{\}"),
+        (lambda run: run.trained(Path("no/[1]")), r"The checkpoint no/\[1\] has \[1\]"),
         (lambda run: Run(run.path / "nothing").trained(), "is not a model directory"),
         (lambda run: Run(run.path / "nothing").settings, "is not a model directory"),
         (lambda run: Run(run.path / "nothing").train(), "is not a model directory"),

@@ -25,6 +25,7 @@ from t2t_keras.files.lines import (
     open_input,
     text_suffix,
 )
+from t2t_keras.files.paths import expand
 from t2t_keras.text.normalization import is_blank
 
 # Lines of a table that tell its format.
@@ -378,4 +379,4 @@ def absolute_paths(files: Any) -> list[tuple[Path, ...]]:
             )
     if not corpora:
         raise UserError("files must name one file or more. Received: none")
-    return [tuple(Path(path).absolute() for path in paths) for paths in corpora]
+    return [tuple(expand(path).absolute() for path in paths) for paths in corpora]

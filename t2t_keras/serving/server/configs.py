@@ -13,6 +13,7 @@ import grpc
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.serving.config_protos import (
     batching_parameters,
     monitoring_config,
@@ -85,6 +86,12 @@ def check_models(
                 f"The base path of model {model.name} has a NUL character; got "
                 f"base_path()={model.base_path!r}"
             )
+        try:
+            check_readable_by_tensorflow(
+                model.base_path, f"The base path of model {model.name},"
+            )
+        except UserError as error:
+            raise invalid_argument(str(error)) from error
         models[model.name] = model
     for name, model in models.items():
         _check_platform(name, model, current)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.paths import check_readable_by_tensorflow
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class ServerSettings:
         if self.model_config_file:
             return
         path = Path(self.model_base_path).absolute()
+        check_readable_by_tensorflow(path, "--model_base_path")
         if not path.is_dir():
             raise UserError(
                 f"There is no directory {path} to serve from (--model_base_path). "

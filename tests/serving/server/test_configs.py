@@ -86,6 +86,10 @@ ONE = 'config { name: "a" base_path: "/a" model_platform: "tensorflow" }'
             "Illegal to change a model's platform. For model a platform was tensorflow "
             "and new platform requested is other",
         ),
+        (
+            f"model_config_list {{ {ONE.replace('/a', '/a[1]')} }}",
+            "The base path of model a, /a[1] has [1], which TensorFlow takes for",
+        ),
     ],
 )
 def test_a_bad_list_of_models_is_refused(text, message):
