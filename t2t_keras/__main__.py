@@ -66,7 +66,10 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    print(list_programs())
+    from t2t_keras.settings.program import exit_on_errors
+
+    with exit_on_errors():
+        print(list_programs())
     return 0
 
 

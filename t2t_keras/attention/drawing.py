@@ -14,7 +14,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_file
+from t2t_keras.files.atomic import atomic_file, explain
 
 # Tried in this order for letters that matplotlib's own font does not have.
 _FONTS = (
@@ -72,7 +72,7 @@ def save_figure(figure: Figure, path: Path) -> None:
                 file, format=figure_format, bbox_inches="tight", metadata=metadata
             )
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+        raise UserError(explain(error)) from error
 
 
 def check_layer(layer: int, layers: int) -> None:

@@ -11,12 +11,28 @@ import errno
 import glob
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from t2t_keras.files.signals import undo_if_interrupted
+
+STANDARD_OUTPUT = "standard output"
+"""Name of it in errors."""
+
+_REMEDIES = MappingProxyType(
+    {
+        errno.ENOSPC: "Make room on its disk, or give a path on another",
+        errno.EDQUOT: "Make room in your quota, or give a path on another disk",
+        errno.EFBIG: "Raise the limit of file sizes, or give a path on another disk",
+        errno.EROFS: "Give a path on a file system that is not read-only",
+        errno.EIO: "Check the disk, or give a path on another",
+    }
+)
+_PARTIAL_WRITE = re.compile(r"\d+ requested and \d+ written")
 
 
 @contextlib.contextmanager
@@ -33,12 +49,62 @@ def atomic_file(path: Path, mode: str = "wb", **settings: Any) -> Iterator[IO[An
             signal, an existing file is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
+    with (
+        name_in_errors(path),
+        undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)),
+    ):
         with open(temporary, mode, **settings) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         _rename(temporary, path)
+
+
+@contextlib.contextmanager
+def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Makes errors name what is written in the block, not a temporary file or nothing.
+
+    Errors of writing to an open file do not name it.
+    """
+    try:
+        yield
+    except OSError as error:
+        if _PARTIAL_WRITE.fullmatch(str(error)):  # NumPy's, without the cause
+            raise write_error(path, os.strerror(errno.ENOSPC)) from error
+        temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.")
+        unnamed = error.filename is None and error.errno in _REMEDIES
+        if unnamed or str(error.filename).startswith(temporary):
+            error.filename = os.fspath(path)
+        raise
+
+
+def write_error(path: str | os.PathLike[str], message: str) -> OSError:
+    """Returns the error of the system that the message of native code has.
+
+    Args:
+        path: What was written.
+        message: Such as TensorFlow's, which has the text of the error, not its number.
+    """
+    for number in errno.errorcode:
+        if os.strerror(number) in message:
+            return OSError(number, os.strerror(number), os.fspath(path))
+    return OSError(errno.EIO, message, os.fspath(path))
+
+
+def explain(error: OSError) -> str:
+    """Returns the path, the cause and the remedy of an error of files."""
+    if error.filename is None:
+        return str(error)
+    remedy = _REMEDIES.get(error.errno or 0)
+    if remedy is None:
+        return (
+            f"{error.filename} cannot be used: {error.strerror}. Check the path and "
+            "its permissions."
+        )
+    return (
+        f"{error.filename} cannot be written: {error.strerror}. {remedy}, and repeat "
+        "the command. What was complete before is unchanged."
+    )
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -48,9 +114,12 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file in UTF-8 atomically; creates the folders above it."""
+    """Writes a text file in UTF-8 atomically; creates the folders above it.
+
+    Bytes of names of files that are not UTF-8 are escaped.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, text.encode())
+    write_file(path, text.encode(errors="backslashreplace"))
 
 
 @contextlib.contextmanager
@@ -78,7 +147,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         remove(temporary)
 
     remove(temporary)
-    with undo_if_interrupted(undo):
+    with name_in_errors(target), undo_if_interrupted(undo):
         temporary.mkdir()
         yield temporary
         _synchronize_tree(temporary)

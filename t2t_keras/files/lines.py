@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_file
+from t2t_keras.files.atomic import STANDARD_OUTPUT, atomic_file, explain, name_in_errors
 
 _Item = TypeVar("_Item")
 
@@ -65,6 +65,37 @@ def check_input(path: str, flag: str = "") -> None:
         raise UserError(f"There is no file {path}{where}.")
 
 
+def prepare_standard_streams() -> None:
+    """Makes standard streams that any message can be printed to, in every locale.
+
+    Characters that the encoding of a stream lacks are escaped. A stream that the caller
+    closed becomes an empty one, whose descriptor no other file can get.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            # The lowest descriptor that is free is the one that was closed.
+            empty = os.open(os.devnull, os.O_RDWR)
+            mode = "w" if descriptor else "r"
+            setattr(sys, name, open(empty, mode, encoding="utf-8"))
+        elif descriptor and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def check_standard_stream(name: str, flag: str) -> None:
+    """Raises `UserError` if the caller closed "stdin" or "stdout".
+
+    Args:
+        name: Name in `sys`.
+        flag: Flag whose value is "-".
+    """
+    if getattr(sys, f"__{name}__") is None:
+        raise UserError(
+            f"Standard {name.removeprefix('std')}put is closed (--{flag}=-). Give a "
+            "file, or leave it open."
+        )
+
+
 @contextlib.contextmanager
 def open_input(path: str, flag: str = "") -> Iterator[Iterator[bytes]]:
     """Yields the lines of a text: a file, a pipe or device, or "-" for standard input.
@@ -82,8 +113,11 @@ def open_input(path: str, flag: str = "") -> Iterator[Iterator[bytes]]:
             UTF-16 or a binary format. Damage may be found only at the end of a file. A
             pipe is looked at when its first line is wanted.
     """
-    opened: Any = contextlib.nullcontext(sys.stdin.buffer)
-    if path != "-":
+    opened: Any
+    if path == "-":
+        check_standard_stream("stdin", flag)
+        opened = contextlib.nullcontext(sys.stdin.buffer)
+    else:
         check_input(path, flag)
         with _explained_faults(path):
             opened = open(path, "rb")
@@ -300,7 +334,7 @@ def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
 
 
 def check_standard_input(names: Iterable[tuple[str, str | None]]) -> None:
-    """Raises `UserError` if standard input, "-", would be read twice.
+    """Raises `UserError` if standard input, "-", is closed or would be read twice.
 
     Args:
         names: Flag and name of each file to read.
@@ -311,10 +345,14 @@ def check_standard_input(names: Iterable[tuple[str, str | None]]) -> None:
             f"Standard input can be read once. Received: - for {' and '.join(flags)}. "
             "Give files for the others."
         )
+    for flag in flags:
+        check_standard_stream("stdin", flag.removeprefix("--"))
 
 
 def check_outputs(translations: str, alignments: str | None) -> None:
-    """Raises `UserError` if --output and --alignments name the same file."""
+    """Raises `UserError` if --output is closed, or the same file as --alignments."""
+    if translations == "-":
+        check_standard_stream("stdout", "output")
     if alignments is not None and (
         os.path.realpath(translations) == os.path.realpath(alignments)
     ):
@@ -332,12 +370,17 @@ def open_output(path: str) -> Iterator[IO[str]]:
         UserError: If the file cannot be created.
     """
     if path == "-":
+        check_standard_stream("stdout", "output")
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
-        yield sys.stdout
+        with name_in_errors(STANDARD_OUTPUT):
+            yield sys.stdout
         return
     if Path(path).exists() and not Path(path).is_file():
         # Devices and pipes are written to, not replaced.
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
+        with (
+            name_in_errors(path),
+            open(path, "w", encoding="utf-8", newline="\n") as file,
+        ):
             yield file
         return
     path = os.path.realpath(path)
@@ -346,5 +389,5 @@ def open_output(path: str) -> Iterator[IO[str]]:
         try:
             file = stack.enter_context(output)
         except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+            raise UserError(explain(error)) from error
         yield file

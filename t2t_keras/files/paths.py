@@ -26,7 +26,7 @@ def check_readable_by_tensorflow(path: str | os.PathLike[str], name: str = "") -
     text = os.fspath(path)
     if found := _PATTERN.search(text):
         fault = f"has {found[0]}, which TensorFlow takes for a pattern of names"
-    elif text.encode("utf-8", "replace") != os.fsencode(text):
+    elif text.encode("utf-8", "replace") != os.fsencode(text):  # as the locale has it
         fault = "is not UTF-8, as TensorFlow's paths must be"
     else:
         return

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from typing import IO
 
 from t2t_keras.files.signals import undo_if_interrupted
 
@@ -47,11 +48,12 @@ def _hold_standard_error() -> Iterator[None]:
     with contextlib.suppress(AttributeError, OSError, ValueError):
         sys.stderr.flush()
     try:
+        held: IO[bytes] = tempfile.TemporaryFile()
         real = os.dup(2)
-    except OSError:
+    except OSError:  # also without a folder for temporary files
         yield
         return
-    with tempfile.TemporaryFile() as held:
+    with held:
         hidden = None
         try:
             with undo_if_interrupted(lambda: os.dup2(real, 2)):

@@ -60,6 +60,7 @@ def _start_worker(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="backslashreplace",
         # Ctrl-C in a terminal goes to all processes of a group. In a session of its
         # own, a worker receives it from this process alone.
         start_new_session=True,

@@ -467,8 +467,8 @@ class _Trainer:
             store.save(state)
         except OSError as error:
             self._progress.log(
-                f"warning: no checkpoint at step {step:,}: {error}. Training "
-                "continues; the previous checkpoint is kept."
+                f"warning: no checkpoint at step {step:,}: {error}. Make "
+                "room on the disk. Training continues; the previous checkpoint is kept."
             )
             return False
         if store is self._store:  # a resumed run expects the newest step in it

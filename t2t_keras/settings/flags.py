@@ -193,6 +193,12 @@ def check_settings_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
 def _check_value(field: dataclasses.Field, value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):  # absl lets it pass
         raise UserError(f"--{field.name} must be a number. Received: {value}")
+    text = "".join(value) if isinstance(value, list) else str(value)
+    if text.encode(errors="ignore").decode() != text:
+        raise UserError(
+            f"--{field.name} must be UTF-8, as flagfiles are. Received: {text!a}. "
+            "Rename the file."
+        )
     choices = field.metadata["choices"]
     if choices and value is not None and value not in choices:
         choices = [str(choice) for choice in field.metadata["choices"]]

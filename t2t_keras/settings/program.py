@@ -15,7 +15,9 @@ import tqdm
 from absl import app, flags, logging
 
 from t2t_keras.errors import UserError, did_you_mean, require_package
+from t2t_keras.files.atomic import STANDARD_OUTPUT, explain, name_in_errors
 from t2t_keras.files.bundled import expand_flagfiles
+from t2t_keras.files.lines import prepare_standard_streams
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
@@ -64,15 +66,16 @@ def run(  # noqa: PLR0913 - every option of a program
         backend: Backend of Keras that the program runs on, if it needs TensorFlow.
             Another one in KERAS_BACKEND is an error.
     """
+    prepare_standard_streams()
     if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
-        with _exit_on_closed_output():
+        with exit_on_errors():
             module = sys.modules[main.__module__]
             own = [f.name for f in flags.FLAGS.get_key_flags_for_module(module)]
             print(help_text(usage, flags.FLAGS, [*own, *settings_used], with_config))
         sys.exit(0)
 
     def run_with_error_handling(argv: Sequence[str]) -> None:
-        try:
+        with exit_on_errors():
             if len(argv) > 1 and not takes_arguments:
                 raise UserError(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
@@ -86,30 +89,41 @@ def run(  # noqa: PLR0913 - every option of a program
             if with_tensorflow() if callable(with_tensorflow) else with_tensorflow:
                 _check_backend(backend)
                 _import_tensorflow(look_at_devices=not own_devices)
-            with _exit_on_closed_output():
-                status = main(argv[1:]) if takes_arguments else main()
-            sys.exit(status or 0)
-        except Interrupted as stop:
-            print(stop, file=sys.stderr)
-            sys.exit(128 + stop.signal_number)
-        except (UserError, OSError) as error:
-            print(f"error: {_format_error(error)}", file=sys.stderr)
-            sys.exit(2)
+            status = main(argv[1:]) if takes_arguments else main()
+        sys.exit(status or 0)
 
     end_program_on_signal()
     app.run(run_with_error_handling, flags_parser=_parse_flags)
 
 
 @contextlib.contextmanager
-def _exit_on_closed_output() -> Iterator[None]:
-    """Exits with status 141 if a reader, such as `head`, closes standard output."""
+def exit_on_errors() -> Iterator[None]:
+    """Exits with one message after an error of the user, of files or a signal.
+
+    The status is 141 if a reader, such as `head`, closes standard output.
+    """
     try:
-        yield
-        print(end="", flush=True)
+        with name_in_errors(STANDARD_OUTPUT):  # other files are named in their errors
+            yield
+            print(end="", flush=True)
+    except Interrupted as stop:
+        print(stop, file=sys.stderr)
+        sys.exit(128 + stop.signal_number)
     except BrokenPipeError:
-        # Python would fail again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(128 + signal.SIGPIPE)
+    except (UserError, OSError) as error:
+        message = explain(error) if isinstance(error, OSError) else error
+        print(f"error: {message}", file=sys.stderr)
+        if getattr(error, "filename", None) == STANDARD_OUTPUT:
+            _discard_output()
+        sys.exit(2)
+
+
+def _discard_output() -> None:
+    # Python would fail again when it flushes at exit.
+    with contextlib.suppress(OSError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parse_flags(argv: list[str]) -> list[str]:
@@ -149,15 +163,6 @@ def _expand_paths(name: str, value: Any) -> Any:
     if name in _FOLDERS_OF_MODELS:
         check_readable_by_tensorflow(value, f"--{name}")
     return value
-
-
-def _format_error(error: UserError | OSError) -> str:
-    if not isinstance(error, OSError) or error.filename is None:
-        return str(error)
-    return (
-        f"{error.filename} cannot be used: {error.strerror}. Check the path, its "
-        "permissions, and the free space on its disk."
-    )
 
 
 def _check_backend(backend: str) -> None:

@@ -25,6 +25,7 @@ from t2t_keras.files.atomic import (
     file_sha256,
     move_folder,
     remove_leftovers,
+    write_error,
 )
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.training.optimizer import WeightAverages
@@ -441,7 +442,7 @@ def _write_directory(
             checkpoint.write(str(directory / _WEIGHTS))
             _write_state(directory, state)
     except tf.errors.OpError as error:
-        raise OSError(f"{target} could not be written: {error.message}") from error
+        raise write_error(target, error.message) from error
 
 
 def _write_state(directory: Path, state: CheckpointState) -> None:

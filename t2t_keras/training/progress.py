@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.files.atomic import write_file
+from t2t_keras.files.atomic import name_in_errors, write_file
 
 OnRecord = Callable[[int, Mapping[str, float]], object]
 
@@ -71,7 +71,10 @@ class MetricsFile:
             OSError: For example if the disk is full; no part of the line is written.
         """
         line = f"{json.dumps(values, allow_nan=False)}\n".encode()
-        with open(self._path, "ab", buffering=0) as file:
+        with (
+            name_in_errors(self._path),
+            open(self._path, "ab", buffering=0) as file,
+        ):
             before = file.tell()
             try:
                 if file.write(line) < len(line):

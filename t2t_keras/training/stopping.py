@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_folder
+from t2t_keras.files.atomic import atomic_folder, explain
 from t2t_keras.training.meter import Update
 from t2t_keras.typing import Batch
 
@@ -107,7 +107,7 @@ class NonFiniteGuard:
                 np.savez(temporary / "batch.npz", **batch)
                 (temporary / "statistics.json").write_text(f"{text}\n")
         except OSError as error:
-            return f"Its batch could not be kept: {error}."
+            return f"Its batch could not be kept: {explain(error)}"
         return f"Its batch and statistics are in {folder}."
 
 

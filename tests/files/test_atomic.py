@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from t2t_keras.files.atomic import (
     atomic_file,
     atomic_folder,
     delete,
+    explain,
     file_sha256,
     move_folder,
     publish_folder,
@@ -17,6 +19,7 @@ from t2t_keras.files.atomic import (
     remove_leftovers,
     restore_folders,
     synchronize,
+    write_error,
     write_file,
     write_text,
 )
@@ -101,6 +104,35 @@ def test_a_disk_that_fails_at_the_last_moment_leaves_the_older_one(
             write_folder(target, "new")
     assert (target / "file").read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "Disk quota .* in your quota"),
+        (OSError("5442 requested and 3952 written"), "No space left .* Make room"),
+        (write_error("b", "{{node}} x; No space left on device [Op]"), "No space left"),
+        (write_error("b", "of native code"), "of native code"),
+    ],
+)
+def test_an_error_names_what_was_written_the_cause_and_the_remedy(
+    tmp_path, error, cause
+) -> None:
+    for write in (atomic_file, atomic_folder):
+        with pytest.raises(OSError) as caught, write(tmp_path / "a"):
+            raise error
+        name = error.filename or tmp_path / "a"
+        message = rf"^{name} cannot be written: .*{cause}.*, and repeat .* unchanged"
+        assert re.search(message, explain(caught.value))
+    with (
+        pytest.raises(FileNotFoundError) as missing,
+        atomic_file(tmp_path / "no" / "a"),
+    ):
+        pass
+    assert explain(missing.value).startswith(f"{tmp_path}/no/a cannot be used: No such")
+    with pytest.raises(BrokenPipeError) as broken, atomic_file(tmp_path / "a"):
+        raise BrokenPipeError(errno.EPIPE, "of another file")
+    assert broken.value.filename is None
 
 
 def test_a_file_system_may_lack_fsync_for_folders(tmp_path, monkeypatch) -> None:

@@ -14,11 +14,13 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
+    check_outputs,
     check_standard_input,
     chunks,
     open_input,
     open_output,
     open_prefixes,
+    prepare_standard_streams,
 )
 
 TEXT = "a b\n\u2028 \x0b\r\n\n\ufeffz\r.".encode()
@@ -153,7 +155,7 @@ def test_what_fails_halfway_leaves_the_old_file_alone(tmp_path):
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     path = tmp_path / "missing" / "out.txt"
     with (
-        pytest.raises(UserError, match=r"out\.txt cannot be written: No such"),
+        pytest.raises(UserError, match=r"out\.txt cannot be used: No such"),
         open_output(str(path)),
     ):
         pass
@@ -183,6 +185,43 @@ def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):
     assert not stream.closed
     stream.flush()
     assert written.getvalue() == "漢字\n".encode()
+
+
+def test_a_full_device_is_named():
+    with pytest.raises(OSError, match=r"No space.*'/dev/full'"):
+        with open_output("/dev/full") as file:
+            file.write("x")
+
+
+def test_any_character_can_be_printed_and_translations_stay_utf8(monkeypatch):
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    prepare_standard_streams()
+    print("≤ \udcff")
+    with open_output("-") as file:
+        file.write("≤")
+    assert written.getvalue() == b"\\u2264 \\udcff\n" + "≤".encode()
+
+
+def test_closed_streams_take_messages_and_no_results(monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+        monkeypatch.setattr(sys, f"__{name}__", None)
+    prepare_standard_streams()
+    print("nowhere", file=sys.stdout, flush=True)
+    print("nowhere", file=sys.stderr, flush=True)
+    assert sys.stdin.read() == ""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.close()
+    for use, message in (
+        (lambda: open_output("-").__enter__(), "output is closed"),
+        (lambda: check_outputs("-", None), "output is closed"),
+        (lambda: open_input("-").__enter__(), "input is closed"),
+        (lambda: check_standard_input([("a", "-")]), r"input is closed \(--a=-\)"),
+    ):
+        with pytest.raises(UserError, match=message):
+            use()
 
 
 def test_lines_that_are_not_utf8_are_counted_and_passed_on():

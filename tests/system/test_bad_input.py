@@ -264,7 +264,7 @@ def test_a_full_disk_while_exporting(own_run, monkeypatch):
     assert {name for name in before if name.isdigit()} == {"1"}
     monkeypatch.setattr(saved_model.tf.saved_model, "save", full)
     done = run_program("export", f"--model_dir={own_run.path}", "--beam_size=1")
-    assert refused(done, "could not be written: No space left on device")
+    assert refused(done, "cannot be written: No space left on device. Make")
     assert {path.name for path in own_run.export.iterdir()} == before
 
 

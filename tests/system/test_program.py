@@ -1,6 +1,7 @@
 """Behavior common to all programs: help, flag errors, exit status, progress bar."""
 
 import os
+import sys
 
 import pytest
 from absl import flags
@@ -34,6 +35,16 @@ def test_a_user_error_is_one_message_and_status_2():
     done = run(main=fail)
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr == "error: The sky is missing.\n"
+
+
+@pytest.mark.parametrize("size", [1, 99_999])
+def test_a_full_disk_behind_standard_output_is_named(size, monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit, match="2"), program.exit_on_errors():
+            print("x" * size)
+    message = "error: standard output cannot be written: No space left on device. Make"
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_any_other_error_keeps_its_traceback():

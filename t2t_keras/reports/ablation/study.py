@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import explain
 from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE
 from t2t_keras.reports.ablation.children import Children, last_line
 from t2t_keras.reports.ablation.parameters import parameter_count
@@ -119,7 +120,7 @@ class Study:
             status = self._train(children, run, records, part)
             reason, message = f"failed with status {status}", last_line(run.log)
         except OSError as error:  # such as a folder or log that cannot be written
-            status, reason, message = 1, "failed", str(error)
+            status, reason, message = 1, "failed", explain(error)
         finally:
             self._free_resources.put(part)
         with self._lock:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from t2t_keras.files.atomic import publish_folder, remove
+from t2t_keras.files.atomic import publish_folder, remove, write_error
 from t2t_keras.files.locks import lock_folder
 from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.serving.export.ids_module import IdsModule
@@ -115,5 +115,5 @@ def save_version(
             for finish in finishers:
                 finish(temporary)
     except tf.errors.OpError as error:
-        raise OSError(f"{final} could not be written: {error.message}") from error
+        raise write_error(final, error.message) from error
     return final

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import name_in_errors
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.serving.export.requests import (
     Request,
@@ -210,7 +211,8 @@ def _copy_with_config(directory: Path, copy: Path, config: Any) -> None:
         for node in _nodes(meta_graph):
             if "config_proto" in node.attr:
                 node.attr["config_proto"].s = config.SerializeToString()
-    (copy / _GRAPH).write_bytes(proto.SerializeToString())
+    with name_in_errors(copy):
+        (copy / _GRAPH).write_bytes(proto.SerializeToString())
 
 
 def validate(directory: Path, vocabulary: Vocabulary) -> None:
