@@ -45,6 +45,9 @@ __all__ = (
 # Users who want them set the variable themselves.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+# Without a home folder, Keras would write to one of the name "~" here.
+if not os.path.isabs(os.path.expanduser("~")):
+    os.environ.setdefault("KERAS_HOME", os.path.join(os.path.sep, "tmp", ".keras"))
 
 
 # Modules of the public names.

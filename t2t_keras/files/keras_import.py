@@ -1,17 +1,46 @@
 """Registration of classes with Keras, without an import of Keras or of their modules.
 
+Also the check that the environment chooses a Keras that the project can use.
+
 `keras.models.load_model` finds custom classes only if they are registered. Importing
 them for that would make `import t2t_keras` slow. Importing them when Keras is imported
 fails if it is one of their modules that imports Keras.
 """
 
 import importlib.machinery
+import os
 import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from t2t_keras.errors import UserError
+
 LoadClass = Callable[[str], Any]
+
+
+def check_backend(backend: str, received: str | None = None) -> None:
+    """Raises `UserError` if Keras uses another backend, or TensorFlow another Keras.
+
+    Args:
+        backend: The backend that is needed.
+        received: The backend of Keras if it is imported. Default: that of the
+            environment.
+    """
+    received = received or os.environ.get("KERAS_BACKEND") or backend
+    if received != backend:
+        raise UserError(
+            f"KERAS_BACKEND must be {backend}, or not be set: this program does not "
+            f"run on another backend of Keras. Received: {received}. Start the command "
+            'with "env -u KERAS_BACKEND", or unset the variable.'
+        )
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS", "")
+    if legacy.lower() in ("1", "true"):
+        raise UserError(
+            "TF_USE_LEGACY_KERAS must not be set: TensorFlow would look for Keras 2, "
+            f"and this program needs Keras 3. Received: {legacy}. Start the command "
+            'with "env -u TF_USE_LEGACY_KERAS", or unset the variable.'
+        )
 
 
 def register_on_import(package: str, names: Sequence[str], load: LoadClass) -> None:

@@ -53,6 +53,7 @@ def import_model(
         UserError: If the model cannot be imported; nothing is written then.
     """
     path = expand(model_dir)
+    run = Run(path, log=log)
     check_new(path)
     write_model_dir(
         read_model(source_format, expand(source), target_space_id),
@@ -61,7 +62,7 @@ def import_model(
         languages=(source_language, target_language),
         log=log,
     )
-    return Run(path, log=log)
+    return run
 
 
 def read_model(

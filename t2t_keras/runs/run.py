@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import file_sha256
+from t2t_keras.files.keras_import import check_backend
 from t2t_keras.files.lines import pair_prefixes
 from t2t_keras.files.paths import expand
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
@@ -87,8 +89,9 @@ class Run:
         log: Called with lines of progress and warnings. Default: nothing is printed.
 
     Raises:
-        UserError: By all methods, if an argument or a file cannot be used. The message
-            is that of the programs: what, expected, received, and what to do.
+        UserError: If Keras runs on another backend than TensorFlow. By all methods, if
+            an argument or a file cannot be used. The message is that of the programs:
+            what, expected, received, and what to do.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class Run:
         *,
         log: Callable[[str], object] = lambda _: None,
     ):
+        check_backend("tensorflow", keras.config.backend())
         self.model_dir = ModelDir(path)
         self._task = task
         self._log = log

@@ -17,6 +17,7 @@ from absl import app, flags, logging
 from t2t_keras.errors import UserError, did_you_mean, require_package
 from t2t_keras.files.atomic import STANDARD_OUTPUT, explain, name_in_errors
 from t2t_keras.files.bundled import expand_flagfiles
+from t2t_keras.files.keras_import import check_backend
 from t2t_keras.files.lines import prepare_standard_streams
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
@@ -87,7 +88,9 @@ def run(  # noqa: PLR0913 - every option of a program
             # absl's default is to log everything, including what libraries do.
             logging.set_verbosity(logging.ERROR)
             if with_tensorflow() if callable(with_tensorflow) else with_tensorflow:
-                _check_backend(backend)
+                check_backend(backend)
+                # Without a value, ~/.keras/keras.json would name the backend.
+                os.environ["KERAS_BACKEND"] = backend
                 _import_tensorflow(look_at_devices=not own_devices)
             status = main(argv[1:]) if takes_arguments else main()
         sys.exit(status or 0)
@@ -163,19 +166,6 @@ def _expand_paths(name: str, value: Any) -> Any:
     if name in _FOLDERS_OF_MODELS:
         check_readable_by_tensorflow(value, f"--{name}")
     return value
-
-
-def _check_backend(backend: str) -> None:
-    """Raises `UserError` if Keras, which is not imported yet, would use another."""
-    received = os.environ.get("KERAS_BACKEND") or backend
-    if received != backend:
-        raise UserError(
-            f"KERAS_BACKEND must be {backend}, or not be set: this program does not "
-            f"run on another backend of Keras. Received: {received}. Start the command "
-            'with "env -u KERAS_BACKEND", or unset the variable.'
-        )
-    # Without a value, ~/.keras/keras.json would name the backend.
-    os.environ["KERAS_BACKEND"] = backend
 
 
 def _import_tensorflow(look_at_devices: bool) -> None:

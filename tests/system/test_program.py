@@ -79,6 +79,10 @@ def test_another_backend_of_keras_is_refused(backend, received, monkeypatch):
     assert run(main=lambda: 3, backend=backend, with_tensorflow=False).status == 3
     monkeypatch.setenv("KERAS_BACKEND", backend)
     assert run(main=lambda: 3, backend=backend).status == 3
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    done = run(main=lambda: 3, backend=backend)
+    assert done.status == 2
+    assert done.stderr.startswith("error: TF_USE_LEGACY_KERAS must not be set: ")
 
 
 def test_an_empty_backend_leaves_nothing_to_the_file_of_keras(monkeypatch):

@@ -24,6 +24,7 @@ from t2t_keras import (
     Transformer,
     UserError,
     WarmupInverseSquareRoot,
+    import_model,
     read_settings,
 )
 from t2t_keras.runs.scoring import EvaluationResult
@@ -51,6 +52,11 @@ def test_the_import_loads_no_tensorflow_and_prints_nothing() -> None:
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_keras_writes_nothing_here_without_a_home_folder() -> None:
+    code = "import os; os.environ['HOME'] = '~'; import t2t_keras; "
+    assert run_code(f"{code}print(os.environ['KERAS_HOME'])").stdout == "/tmp/.keras\n"
 
 
 def test_the_first_use_of_a_name_prints_nothing() -> None:
@@ -371,6 +377,20 @@ def test_a_ctranslate2_model_is_the_next_version(own_short_run) -> None:
 def test_errors_are_those_of_the_programs(run, use, message) -> None:
     with pytest.raises(UserError, match=message):
         use(run)
+
+
+def test_another_keras_is_refused_before_any_work(monkeypatch, tmp_path) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(keras.config, "backend", lambda: "jax")
+        with pytest.raises(UserError, match="KERAS_BACKEND must be tensorflow.* jax"):
+            Run(tmp_path)
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "True")
+    for use in (
+        lambda: Run(tmp_path),
+        lambda: import_model("marian", tmp_path, tmp_path / "new"),
+    ):
+        with pytest.raises(UserError, match="TF_USE_LEGACY_KERAS must not be set"):
+            use()
 
 
 # --- Run.train, and a custom task
