@@ -1,4 +1,7 @@
-"""Signal handling: SIGINT (Ctrl-C) and SIGTERM end a program cleanly.
+"""Signal handling: SIGINT (Ctrl-C), SIGTERM and SIGHUP end a program cleanly.
+
+A signal that the caller ignores, as `nohup` and shells in the background do, stays
+ignored.
 
 No handler here raises an exception. It would be raised inside the running code, and
 TensorFlow and Keras catch it while they trace: the program would end with their
@@ -17,7 +20,7 @@ from typing import NoReturn
 
 from t2t_keras.errors import UserError
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
@@ -70,20 +73,25 @@ class _Undo:
 _undo = _Undo()
 
 
+def _not_ignored() -> list[signal.Signals]:
+    return [each for each in STOP_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
+
+
 def end_program_on_signal() -> None:
-    """Makes the first SIGINT or SIGTERM end the process with status 130 or 143.
+    """Makes the first of `STOP_SIGNALS` end the process with status 128 + its number.
 
     The handler runs the callbacks of `undo_if_interrupted` and prints one line with the
     name of the signal to standard error. Nothing else of the program runs.
     """
+    taken = _not_ignored()
 
     def end(number: int, _: object) -> NoReturn:
-        for each in STOP_SIGNALS:
+        for each in taken:
             signal.signal(each, signal.SIG_IGN)
         for undo in reversed(_undo.callbacks):
             with contextlib.suppress(Exception):
                 undo()
-        for each in STOP_SIGNALS:
+        for each in taken:
             signal.signal(each, signal.SIG_DFL)
         # flush raises if the signal arrived while a line was being written.
         with contextlib.suppress(Exception):
@@ -94,7 +102,7 @@ def end_program_on_signal() -> None:
             os.write(2, f"{clear}{Interrupted(number)}\n".encode())
         os._exit(128 + number)
 
-    for each in STOP_SIGNALS:
+    for each in taken:
         signal.signal(each, end)
 
 
@@ -118,7 +126,7 @@ def undo_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def preserve_handlers() -> Iterator[None]:
-    """Restores the handlers of SIGINT and SIGTERM after a block that may replace them.
+    """Restores the handlers of `STOP_SIGNALS` after a block that may replace them.
 
     Native code may replace them without Python's knowledge, as TensorFlow does when it
     sets up a cluster.
@@ -135,14 +143,14 @@ def preserve_handlers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def handle_signals(handler: Callable[[int], object]) -> Iterator[None]:
-    """Handles SIGINT and SIGTERM with `handler` during the block.
+    """Handles `STOP_SIGNALS` that are not ignored with `handler` during the block.
 
     Args:
         handler: Called with the signal's number; must not raise.
     """
     with preserve_handlers():
         if _may_set_handlers():
-            for each in STOP_SIGNALS:
+            for each in _not_ignored():
                 signal.signal(each, lambda number, _: handler(number))
         yield
 
@@ -154,7 +162,7 @@ def _may_set_handlers() -> bool:
 
 @contextlib.contextmanager
 def block_signals() -> Iterator[None]:
-    """Blocks SIGINT and SIGTERM until the block ends.
+    """Blocks `STOP_SIGNALS` until the block ends.
 
     Processes that are started in the block never receive them.
     """
@@ -167,7 +175,7 @@ def block_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def defer_signals() -> Iterator[DeferredSignals]:
-    """Records SIGINT and SIGTERM for a block that acts on them at safe points.
+    """Records `STOP_SIGNALS` for a block that acts on them at safe points.
 
     A signal that the block has not acted on takes effect when the block ends, also by
     an error, unless it is one that is reported to the user. A second SIGINT takes
@@ -194,7 +202,7 @@ def defer_signals() -> Iterator[DeferredSignals]:
 
 
 class SignalWaiter:
-    """Wait for SIGINT or SIGTERM in the main thread of a server.
+    """Wait for one of `STOP_SIGNALS` in the main thread of a server.
 
     Once it is created, signals no longer end the process.
     """
@@ -205,12 +213,13 @@ class SignalWaiter:
         self._reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer)
-        for each in STOP_SIGNALS:
+        self._taken = _not_ignored()
+        for each in self._taken:
             signal.signal(each, lambda *_: None)
 
     def wait(self) -> int:
         """Returns the first signal's number; a second one ends the process at once."""
         number = os.read(self._reader, 1)[0]
-        for each in STOP_SIGNALS:
+        for each in self._taken:
             signal.signal(each, signal.SIG_DFL)
         return number

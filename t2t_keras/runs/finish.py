@@ -93,7 +93,7 @@ def train_and_finish(
 
     Raises:
         UserError: If a setting or a file cannot be used; see the message.
-        TrainingInterrupted: After SIGINT or SIGTERM. The same call resumes the run.
+        TrainingInterrupted: After a signal. The same call resumes the run.
     """
     config = make_paths_absolute(config)
     with workers.restore_tf32():

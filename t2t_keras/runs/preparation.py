@@ -71,7 +71,7 @@ def prepare(
     Raises:
         UserError: If a setting or a file cannot be used, or existing records in the
             folder have other settings.
-        Interrupted: After SIGINT or SIGTERM; finished shards are kept.
+        Interrupted: After a signal; finished shards are kept.
     """
     with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL, log=log):
         with corpora.open_filters(config, log) as filters:

@@ -139,7 +139,7 @@ class Run:
                 "learning_rate" and "dev_loss", every `log_steps` updates.
 
         Raises:
-            TrainingInterrupted: After SIGINT or SIGTERM.
+            TrainingInterrupted: After a signal.
         """
         if settings is None:
             settings = self.settings

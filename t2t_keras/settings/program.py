@@ -49,7 +49,7 @@ def run(  # noqa: PLR0913 - every option of a program
     """Parses the command line, calls `main`, and exits with its status.
 
     Exit status: 0 on success; 2 with one message if a flag or a file cannot be used or
-    a disk is full; 130, 141 or 143 after a signal; 1 with a traceback for any other
+    a disk is full; 128 and its number after a signal; 1 with a traceback for any other
     error.
 
     Args:
@@ -110,14 +110,14 @@ def exit_on_errors() -> Iterator[None]:
             yield
             print(end="", flush=True)
     except Interrupted as stop:
-        print(stop, file=sys.stderr)
+        log(f"{stop}")
         sys.exit(128 + stop.signal_number)
     except BrokenPipeError:
         _discard_output()
         sys.exit(128 + signal.SIGPIPE)
     except (UserError, OSError) as error:
         message = explain(error) if isinstance(error, OSError) else error
-        print(f"error: {message}", file=sys.stderr)
+        log(f"error: {message}")
         if getattr(error, "filename", None) == STANDARD_OUTPUT:
             _discard_output()
         sys.exit(2)
@@ -179,8 +179,12 @@ def _import_tensorflow(look_at_devices: bool) -> None:
 
 
 def log(text: str) -> None:
-    """Writes a line to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Writes a line to standard error, unless its terminal is closed or disk full."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
 
 
 def require_flag(name: str) -> str:

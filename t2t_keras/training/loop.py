@@ -113,7 +113,7 @@ def train_loop(
         progress: Logs lines and records values.
 
     Raises:
-        TrainingInterrupted: After SIGINT or SIGTERM, with a checkpoint if possible.
+        TrainingInterrupted: After a signal, with a checkpoint if possible.
         UserError: If the guard stops, or the last checkpoint cannot be written.
     """
     unread: list[Update] = []

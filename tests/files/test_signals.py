@@ -156,6 +156,21 @@ def test_a_second_ctrl_c_takes_effect_in_the_block():
 
 
 @both
+def test_an_ignored_signal_stays_ignored(number):
+    code = """
+        signal.signal(number, signal.SIG_IGN)
+        signals.end_program_on_signal()
+        with signals.defer_signals() as received:
+            signal.raise_signal(number)
+        signals.SignalWaiter()
+        signal.raise_signal(number)
+        print(bool(received), signal.getsignal(number) == signal.SIG_IGN)
+    """
+    done = run(code, int(number))
+    assert (done.returncode, done.stdout) == (0, "False True\n")
+
+
+@both
 def test_a_blocked_signal_arrives_later_and_not_in_what_was_started(number):
     code = """
         import subprocess

@@ -382,7 +382,7 @@ def test_errors_are_those_of_the_programs(run, use, message) -> None:
 def test_another_keras_is_refused_before_any_work(monkeypatch, tmp_path) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(keras.config, "backend", lambda: "jax")
-        with pytest.raises(UserError, match="KERAS_BACKEND must be tensorflow.* jax"):
+        with pytest.raises(UserError, match=r"KERAS_BACKEND must be tensorflow.* jax"):
             Run(tmp_path)
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "True")
     for use in (
