@@ -1,5 +1,7 @@
+import contextlib
 import io
 import os
+import shutil
 import sys
 import time
 
@@ -11,6 +13,7 @@ from tensorflow_datasets.core.download.download_manager import NonMatchingChecks
 from tensorflow_datasets.core.download.util import DownloadError
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.locks import lock_folder
 from t2t_keras.input_pipeline.corpora import tfds as tfds_corpora
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
@@ -290,9 +293,31 @@ def test_a_folder_under_data_is_prepared_and_read(make_folder, tmp_path):
     assert sys.path[before:] == [str(tmp_path / "data")]
 
 
-def test_what_tfds_prints_is_logged(make_folder, tmp_path, capfd):
+def test_a_dataset_that_another_process_prepares_is_waited_for(
+    make_folder, tmp_path, monkeypatch
+):
+    make_folder("counting_twice", "CountingTwice")
+    open_corpus("counting_twice", data_dir=str(tmp_path / "other"))
+    folder = tmp_path / "here" / "counting_twice"
+    folder.mkdir(parents=True)
+    lines = []
+    with contextlib.ExitStack() as other:
+        other.enter_context(lock_folder(folder))
+
+        def finish(line):
+            lines.append(line)
+            shutil.copytree(tmp_path / "other", tmp_path / "here", dirs_exist_ok=True)
+            other.close()
+
+        corpus = open_corpus("counting_twice", data_dir=f"{folder.parent}", log=finish)
+    assert lines == ["waiting for another process that prepares counting_twice …"]
+    assert corpus.splits["train"].num_pairs == 3
+
+
+def test_what_tfds_prints_is_logged(make_folder, tmp_path, capfd, monkeypatch):
     make_folder("counting_six", "CountingSix")
     lines: list[str] = []
+    monkeypatch.setattr("socket.create_connection", None)  # no network is needed
 
     def log(line):
         lines.append(line)

@@ -11,7 +11,7 @@ import io
 import socket
 import sys
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError, did_you_mean, require_package
 from t2t_keras.files.bundled import DATA, bundled_folder
+from t2t_keras.files.locks import lock_folder
 
 # TensorFlow Datasets ships no types that pyright could read.
 Builder: TypeAlias = Any
@@ -109,15 +110,22 @@ def open_tfds(
             may not or cannot be downloaded.
     """
     folder = _builder_folder(dataset.split("/")[0].split(":")[0], _data_folders())
-    if folder is not None:
-        builder = _local_builder(folder, dataset, data_dir)
-    else:
-        builder = _named_builder(dataset, data_dir)
+
+    def make_builder() -> Builder:
+        if folder is not None:
+            return _local_builder(folder, dataset, data_dir)
+        return _named_builder(dataset, data_dir)
+
+    builder = make_builder()
     # Before anything is prepared: a misspelled language should not cost a download.
     features = _choose_features(builder, dataset, source_language, target_language)
     if not builder.info.splits:
-        may_download = download or folder is not None
-        _prepare(builder, dataset, log, may_download=may_download)
+        if not download and folder is None:
+            raise _not_prepared(builder, dataset)
+        with _only_process(builder, dataset, log):
+            builder = make_builder()
+            if not builder.info.splits:
+                _prepare(builder, dataset, log, uses_network=download)
     return TfdsSource(builder, *features)
 
 
@@ -276,7 +284,10 @@ class _LogWriter(io.TextIOBase):
 
 
 def _download_and_prepare(
-    builder: Builder, dataset: str, log: Callable[[str], object]
+    builder: Builder,
+    dataset: str,
+    log: Callable[[str], object],
+    uses_network: bool,
 ) -> None:
     """Prepares a dataset, with a message before each wait.
 
@@ -288,7 +299,9 @@ def _download_and_prepare(
     log(f"preparing {dataset} in {builder.data_dir} …")
     config = _tensorflow_datasets().download.DownloadConfig()
     retries = downloader.MAX_RETRIES
-    if not _is_reachable(_COPIES_HOST):
+    if not uses_network:
+        config.try_download_gcs = False
+    elif not _is_reachable(_COPIES_HOST):
         log(f"{_COPIES_HOST} cannot be reached; trying other hosts …")
         config.try_download_gcs = False
         downloader.MAX_RETRIES = _RETRIES_OFFLINE
@@ -311,23 +324,36 @@ def _is_reachable(host: str) -> bool:
     return True
 
 
+def _not_prepared(builder: Builder, dataset: str) -> UserError:
+    return UserError(
+        f"The dataset {dataset} is not prepared in {builder.data_dir}. Download and "
+        "prepare it once with --download (it may take hours and many gigabytes), or "
+        "give the --data_dir that holds it."
+    )
+
+
+@contextlib.contextmanager
+def _only_process(
+    builder: Builder, dataset: str, log: Callable[[str], object]
+) -> Iterator[None]:
+    """Waits until no other process prepares the dataset, if folders can be locked."""
+    folder = Path(builder.data_dir).parent
+    with contextlib.ExitStack() as stack:
+        if "://" not in str(builder.data_dir):
+            folder.mkdir(parents=True, exist_ok=True)
+            if not stack.enter_context(lock_folder(folder)):
+                log(f"waiting for another process that prepares {dataset} …")
+                stack.enter_context(lock_folder(folder, wait=True))
+        yield
+
+
 def _prepare(
-    builder: Builder,
-    dataset: str,
-    log: Callable[[str], object],
-    *,
-    may_download: bool,
+    builder: Builder, dataset: str, log: Callable[[str], object], *, uses_network: bool
 ) -> None:
-    if not may_download:
-        raise UserError(
-            f"The dataset {dataset} is not prepared in {builder.data_dir}. Download "
-            "and prepare it once with --download (it may take hours and many "
-            "gigabytes), or give the --data_dir that holds it."
-        )
     # Progress bars are for a terminal.
     _tensorflow_datasets().display_progress_bar(sys.stderr.isatty())
     try:
-        _download_and_prepare(builder, dataset, log)
+        _download_and_prepare(builder, dataset, log, uses_network)
     except _preparation_errors() as error:
         raise UserError(
             f"The dataset {dataset} could not be prepared in {builder.data_dir}: "
