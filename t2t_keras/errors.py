@@ -1,8 +1,10 @@
 """Errors that the user can fix, with messages that explain how."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
+from typing import Any
 
 
 class UserError(ValueError):
@@ -16,15 +18,27 @@ class UserError(ValueError):
 
 def did_you_mean(word: str, possibilities: Sequence[str]) -> str:
     """Returns " Did you mean ...?" with the closest name; "" if none is close."""
-    matches = difflib.get_close_matches(word, possibilities, n=1, cutoff=0.5)
+    matches = difflib.get_close_matches(str(word), possibilities, n=1, cutoff=0.5)
     return f" Did you mean {matches[0]}?" if matches else ""
 
 
 def check_at_least(minimum: int, **numbers: int) -> None:
     """Raises `UserError` if an argument is smaller than a minimum."""
     for name, number in numbers.items():
-        if number < minimum:
+        if not isinstance(number, Real) or number < minimum:
             raise UserError(f"{name} must be at least {minimum}. Received: {number}")
+
+
+def check_text(name: str, value: Any) -> None:
+    """Raises `UserError` unless a value is a text: a string, or its bytes."""
+    if not isinstance(value, str | bytes | bytearray):
+        raise UserError(f"{name} must be a text. Received: {value!r:.60}")
+
+
+def check_list(name: str, values: Any) -> None:
+    """Raises `UserError` unless values are a list or another iterable, and no text."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise UserError(f"{name} must be in a list. Received: {values!r:.60}")
 
 
 class MissingPackage(UserError):  # noqa: N818 - named for what is wrong

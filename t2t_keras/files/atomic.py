@@ -8,11 +8,11 @@ and names after it. No other module renames.
 
 import contextlib
 import errno
-import glob
 import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +32,7 @@ _REMEDIES = MappingProxyType(
         errno.EIO: "Check the disk, or give a path on another",
     }
 )
+_LONGEST_NAME = 255  # bytes, of most file systems
 _PARTIAL_WRITE = re.compile(r"\d+ requested and \d+ written")
 
 
@@ -48,7 +49,7 @@ def atomic_file(path: Path, mode: str = "wb", **settings: Any) -> Iterator[IO[An
         OSError: If the file cannot be written. After this and any other error or
             signal, an existing file is unchanged.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _beside(path, f".{os.getpid()}.tmp")
     with (
         name_in_errors(path),
         undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)),
@@ -56,8 +57,18 @@ def atomic_file(path: Path, mode: str = "wb", **settings: Any) -> Iterator[IO[An
         with open(temporary, mode, **settings) as file:
             yield file
             file.flush()
+            with contextlib.suppress(OSError):  # of a new file, or one of another user
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             os.fsync(file.fileno())
         _rename(temporary, path)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """Returns a temporary path for a path, with another name if it were too long."""
+    name = f".{path.name}{suffix}"
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        name = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()}{suffix}"
+    return path.with_name(name)
 
 
 @contextlib.contextmanager
@@ -138,15 +149,13 @@ def atomic_folder(target: Path) -> Iterator[Path]:
             signal, an existing folder is unchanged.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    restore_folders(target.parent, glob.escape(target.name))
-    temporary = target.parent / f".{target.name}.tmp"
-    aside = target.parent / f".{target.name}.old"
+    temporary, aside = _beside(target, ".tmp"), _beside(target, ".old")
 
     def undo() -> None:
-        restore_folders(target.parent, glob.escape(target.name))
+        _restore(aside, target)
         remove(temporary)
 
-    remove(temporary)
+    undo()  # of a process that was killed
     with name_in_errors(target), undo_if_interrupted(undo):
         temporary.mkdir()
         yield temporary
@@ -179,7 +188,7 @@ def delete(path: Path) -> None:
 
     If the process is killed in between, no incomplete folder has the old name.
     """
-    temporary = path.parent / f".{path.name}.tmp"
+    temporary = _beside(path, ".tmp")
     remove(temporary)
     path.rename(temporary)
     remove(temporary)
@@ -205,11 +214,15 @@ def restore_folders(directory: Path, names: str) -> None:
         names: Pattern of their names.
     """
     for aside in directory.glob(f".{names}.old"):
-        target = directory / aside.name.removeprefix(".").removesuffix(".old")
-        if target.exists():
-            remove(aside)
-        else:
-            aside.rename(target)
+        name = aside.name.removeprefix(".").removesuffix(".old")
+        _restore(aside, directory / name)
+
+
+def _restore(aside: Path, target: Path) -> None:
+    if target.exists():
+        remove(aside)
+    elif aside.exists():
+        aside.rename(target)
 
 
 def remove(path: Path) -> None:

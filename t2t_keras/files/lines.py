@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.atomic import STANDARD_OUTPUT, atomic_file, explain, name_in_errors
 
 _Item = TypeVar("_Item")
@@ -287,10 +287,7 @@ def pair_prefixes(
                 f"There are {number} {ended} but more {other}. Each line needs its "
                 "prefix, which may be empty."
             )
-        if not isinstance(pair[1], str | bytes):
-            raise UserError(
-                f"The prefix of line {number + 1} must be a text. Received: {pair[1]!r}"
-            )
+        check_text(f"The prefix of line {number + 1}", pair[1])
         yield pair
 
 

@@ -12,7 +12,13 @@ _PATTERN = re.compile(r"\[[^/]*\]|\\")
 
 
 def expand(path: str | os.PathLike[str]) -> Path:
-    """Returns a path with the home folder in place of a "~" at its beginning."""
+    """Returns a path with the home folder in place of a "~" at its beginning.
+
+    Raises:
+        UserError: If this is no path.
+    """
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        raise UserError(f"A path must be a text or a Path. Received: {path!r:.60}")
     return Path(os.path.expanduser(path))
 
 

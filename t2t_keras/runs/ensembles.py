@@ -6,7 +6,7 @@ the same ids. Their architectures may differ.
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,10 @@ def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> No
             ids or text another meaning differs from that of the first run.
     """
     paths = str | os.PathLike
-    if isinstance(ensemble_with, paths) or not all(
-        isinstance(path, paths) for path in ensemble_with
+    if (
+        isinstance(ensemble_with, paths)
+        or not isinstance(ensemble_with, Iterable)
+        or not all(isinstance(path, paths) for path in ensemble_with)
     ):
         raise UserError(
             "ensemble_with must be a list of model directories. Received: "

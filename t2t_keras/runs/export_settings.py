@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.errors import UserError, check_list, did_you_mean
 from t2t_keras.serving import signature
 from t2t_keras.settings.config import DecodingConfig
 
@@ -94,6 +94,7 @@ class ExportSettings:
                     f"--{name} must be a whole number, at least {low}. "
                     f"Received: {value!r}"
                 )
+        check_list("Batch sizes", self.batch_sizes)
         sizes = parse_batch_sizes([str(size) for size in self.batch_sizes])
         default = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
         object.__setattr__(self, "batch_sizes", sizes or default)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 from t2t_keras.decoding.sampling import Sampling
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, check_text
 from t2t_keras.evaluation.paragraphs import translate_paragraphs
 from t2t_keras.evaluation.reranking import rerank_by_chrf
 from t2t_keras.evaluation.translator import TranslatedLine
@@ -177,6 +177,8 @@ class LineTranslator:
         first_line = 1
         for chunk in chunks(lines, lines_at_once):
             texts, prefixes = zip(*chunk, strict=True)
+            for number, text in enumerate(texts, first_line):
+                check_text(f"Line {number}", text)
             if self._request.paragraphs:
                 yield from translate_paragraphs(
                     texts, self._language, self._translate_sentences

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.decoding.transformer_search import target_log_probs
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, check_list
 from t2t_keras.evaluation.translator import batch_by_length
 from t2t_keras.runs import models
 from t2t_keras.text.padding import pad_sentences
@@ -92,8 +92,9 @@ def check_pairs(
     """Returns the pairs as a list.
 
     Raises:
-        UserError: If one is not two texts.
+        UserError: If they are not in a list, or one is not two texts.
     """
+    check_list("Pairs", pairs)
     pairs = list(pairs)
     for pair in pairs:
         if not _is_pair(pair):

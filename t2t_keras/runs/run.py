@@ -18,7 +18,12 @@ import keras
 import tensorflow as tf
 
 from t2t_keras.decoding.sampling import Sampling
-from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.errors import (
+    UserError,
+    check_at_least,
+    check_list,
+    did_you_mean,
+)
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import file_sha256
 from t2t_keras.files.keras_import import check_backend
@@ -217,20 +222,10 @@ class Run:
             **search: Settings of the search, fields of `DecodingConfig` by name, such
                 as `beam_size=8`. Default: the run's own.
         """
-        if isinstance(lines, str | bytes):
-            raise UserError(
-                "Run.translate takes lines of text, as in "
-                f'run.translate(["The dog."]). Received a text: {lines!r:.60}'
-            )
-        if isinstance(prefixes, str | bytes):
-            raise UserError(
-                "prefixes must be a prefix for each line, in a list. Received a text: "
-                f"{prefixes!r:.60}"
-            )
-        if lines_at_once < 1:
-            raise UserError(
-                f"--lines_at_once must be at least 1. Received: {lines_at_once}"
-            )
+        check_list("Lines of text", lines)
+        if prefixes is not None:
+            check_list("Prefixes, one for each line,", prefixes)
+        check_at_least(1, lines_at_once=lines_at_once)
         request = TranslationRequest(
             n_best,
             sample,
@@ -277,7 +272,7 @@ class Run:
             checkpoint: The weights to use.
             on_progress: Called with the number of pairs done since the last call.
         """
-        return score_pairs(self.trained(checkpoint), list(pairs), on_progress)
+        return score_pairs(self.trained(checkpoint), check_pairs(pairs), on_progress)
 
     @_warnings_off()
     def align(

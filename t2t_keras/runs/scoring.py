@@ -6,7 +6,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +222,9 @@ def read_test_set(
 
 
 def _path_names(paths: Paths) -> list[str]:
-    one = isinstance(paths, str | os.PathLike)
-    return [str(expand(path)) for path in ([paths] if one else paths)]
+    is_list = isinstance(paths, Iterable) and not isinstance(paths, str | os.PathLike)
+    listed: Any = paths if is_list else [paths]
+    return [str(expand(path)) for path in listed]
 
 
 def _check_files(paths: Sequence[str], language: str) -> None:

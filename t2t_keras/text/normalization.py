@@ -9,6 +9,7 @@ Shapes: N number of texts.
 
 import re
 
+from t2t_keras.errors import check_text
 from t2t_keras.typing import Tensor
 
 # First and last code point of every range that counts as white space.
@@ -62,6 +63,7 @@ def normalize(text: str | bytes) -> str:
     """
     if isinstance(text, str):
         text = text.encode("utf-8", errors="surrogatepass")
+    check_text("A line", text)
     return _PYTHON_RUN.sub(" ", text.decode("utf-8", errors="replace")).strip(" ")
 
 

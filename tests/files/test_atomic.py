@@ -200,6 +200,28 @@ def test_a_file_is_replaced_when_it_is_complete(tmp_path) -> None:
     assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
 
 
+@pytest.mark.parametrize("name", ["a" * 255, "ü" * 127])
+def test_the_longest_names_can_be_written_and_replaced(tmp_path, name) -> None:
+    file, folder = tmp_path / name, tmp_path / "folder" / name
+    for text in ("old", "new"):
+        write_text(file, text)
+        write_folder(folder, text)
+    with pytest.raises(KeyError), atomic_folder(folder):
+        raise KeyError
+    assert (file.read_text(), (folder / "file").read_text()) == ("new", "new")
+    assert sorted(tmp_path.rglob("*")) == sorted(
+        [file, folder.parent, folder, folder / "file"]
+    )
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path) -> None:
+    path = tmp_path / "file"
+    write_file(path, b"old")
+    path.chmod(0o604)
+    write_file(path, b"new")
+    assert path.stat().st_mode & 0o777 == 0o604
+
+
 def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

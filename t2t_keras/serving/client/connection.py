@@ -26,6 +26,7 @@ def open_channel(
         UserError: If `server` is not a valid address, or `max_message_bytes` is
             negative.
     """
+    server = server.replace("unix://", "unix:", 1)  # both are gRPC's
     port = re.search(r":(\d+)$", server)
     address = port is not None and 0 < int(port[1]) < 2**16
     if "://" in server or not (address or server.startswith("unix:")):

@@ -12,6 +12,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from t2t_keras.errors import check_list, check_text
 from t2t_keras.serving import signature
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.proto_files import load_messages
@@ -25,7 +26,14 @@ TensorProto = _MESSAGES["TensorProto"]
 
 
 def string_tensor(values: Sequence[str | bytes]) -> Message:
-    """Returns [B] string; text as UTF-8, bytes as they are."""
+    """Returns [B] string; text as UTF-8, bytes as they are.
+
+    Raises:
+        UserError: If the values are not texts in a list.
+    """
+    check_list("Texts", values)
+    for value in values:
+        check_text("Each value", value)
     proto = _vector(DataType.DT_STRING, len(values))
     proto.string_val.extend(
         value.encode("utf-8", "replace") if isinstance(value, str) else value

@@ -58,11 +58,14 @@ class HttpServer:
             UserError: If the port cannot be listened at.
         """
         host, port = self._address
+        # "::" is all addresses, those of IPv4 as well, as for gRPC.
+        is_dual = ":" in host and {*host} <= {*":0"} and socket.has_dualstack_ipv6()
         try:
             listener = socket.create_server(
                 (host, port),
                 family=socket.AF_INET6 if ":" in host else socket.AF_INET,
                 backlog=1024,
+                dualstack_ipv6=is_dual,
             )
         except OSError as error:
             raise cannot_listen_error(join_address(host, port)) from error

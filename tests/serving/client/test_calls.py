@@ -235,6 +235,11 @@ def test_a_bad_address_is_refused(server):
         calls_to(server)
 
 
+def test_a_socket_may_be_written_as_grpc_does():
+    for server in ("unix:a", "unix:/a", "unix:///a"):
+        calls_to(server)
+
+
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_bad_timeout_is_refused(seconds):
     with pytest.raises(UserError, match="timeout_seconds must be positive"):

@@ -22,10 +22,10 @@ from t2t_keras.serving.http.server import HttpServer, check_address, join_addres
 
 
 @contextlib.contextmanager
-def running(app: Starlette):
+def running(app: Starlette, host: str = "127.0.0.1"):
     """Serves an application; yields its port."""
     with start_blocking_portal() as portal:
-        server = HttpServer(app, "127.0.0.1", 0)
+        server = HttpServer(app, host, 0)
         try:
             yield portal.call(server.start)
         finally:
@@ -139,6 +139,12 @@ def test_nonsense_harms_nobody():
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(data)
         assert send(port, head(3), b"abc").endswith(b"3")
+
+
+def test_all_addresses_are_those_of_ipv4_too():
+    host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    with running(Starlette(), host) as port:
+        assert b" 404 " in send(port, head(0, "Connection: close"))
 
 
 def test_a_port_that_is_taken_is_an_error():
