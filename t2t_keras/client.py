@@ -20,7 +20,9 @@ from absl import flags
 from t2t_keras.settings import program
 
 _SERVER = flags.DEFINE_string(
-    "server", None, "host:port of the server's gRPC service. Required."
+    "server",
+    None,
+    "host:port of the server's gRPC service, or unix:PATH of its socket. Required.",
 )
 _INPUT = flags.DEFINE_string(
     "input",

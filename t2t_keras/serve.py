@@ -71,7 +71,8 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "host",
     ServerSettings.host,
-    "Address to listen on; 0.0.0.0 for all addresses of this machine.",
+    "Address to listen on; 0.0.0.0 for all addresses of this machine, :: for those of "
+    "IPv6 as well.",
 )
 flags.DEFINE_string(
     "grpc_socket_path",
