@@ -72,7 +72,7 @@ def save_figure(figure: Figure, path: Path) -> None:
                 file, format=figure_format, bbox_inches="tight", metadata=metadata
             )
     except OSError as error:
-        raise UserError(explain(error)) from error
+        raise UserError(explain(error, "written")) from error
 
 
 def check_layer(layer: int, layers: int) -> None:

@@ -102,14 +102,19 @@ def write_error(path: str | os.PathLike[str], message: str) -> OSError:
     return OSError(errno.EIO, message, os.fspath(path))
 
 
-def explain(error: OSError) -> str:
-    """Returns the path, the cause and the remedy of an error of files."""
+def explain(error: OSError, use: str = "used") -> str:
+    """Returns the path, the cause and the remedy of an error of files.
+
+    Args:
+        error: The error.
+        use: What could not be done with the path.
+    """
     if error.filename is None:
         return str(error)
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy is None:
         return (
-            f"{error.filename} cannot be used: {error.strerror}. Check the path and "
+            f"{error.filename} cannot be {use}: {error.strerror}. Check the path and "
             "its permissions."
         )
     return (

@@ -386,5 +386,5 @@ def open_output(path: str) -> Iterator[IO[str]]:
         try:
             file = stack.enter_context(output)
         except OSError as error:
-            raise UserError(explain(error)) from error
+            raise UserError(explain(error, "written")) from error
         yield file

@@ -155,7 +155,7 @@ def test_what_fails_halfway_leaves_the_old_file_alone(tmp_path):
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     path = tmp_path / "missing" / "out.txt"
     with (
-        pytest.raises(UserError, match=r"out\.txt cannot be used: No such"),
+        pytest.raises(UserError, match=r"out\.txt cannot be written: No such"),
         open_output(str(path)),
     ):
         pass
