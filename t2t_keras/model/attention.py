@@ -24,7 +24,7 @@ def dot_product_attention(
     """Returns softmax(Q K^T / sqrt(d_k)) V, equation 1, for every head.
 
     The softmax is float32 for inputs of any dtype. A query that may attend to no key
-    gets the mean of all values, which is finite and never read.
+    gets zeros, whatever its row is padded with.
 
     Args:
         queries: [B, H, T, K] float.
@@ -49,16 +49,18 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
         mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
 
     Returns:
-        [B, H, T, S] float32.
+        [B, H, T, S] float32; zeros for a query that may attend to no key.
     """
     # Scales T x K numbers instead of the T x S scores.
     scaled = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
     scores_BHTS = ops.cast(ops.matmul(scaled, keys), "float32")
-    if mask is not None:
-        # Finite, not -inf: a row of only -inf would be NaN, and its gradient would
-        # poison the whole batch.
-        scores_BHTS = ops.where(ops.expand_dims(mask, axis=1), scores_BHTS, -1e9)
-    return ops.softmax(scores_BHTS, axis=-1)
+    if mask is None:
+        return ops.softmax(scores_BHTS, axis=-1)
+    # Finite, not -inf: a row of only -inf would be NaN, and its gradient would poison
+    # the whole batch.
+    scores_BHTS = ops.where(ops.expand_dims(mask, axis=1), scores_BHTS, -1e9)
+    sees_a_key = ops.expand_dims(ops.any(mask, axis=-1, keepdims=True), axis=1)
+    return ops.where(sees_a_key, ops.softmax(scores_BHTS, axis=-1), 0.0)
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")

@@ -24,7 +24,9 @@ ROW = 4
 
 
 class AttentionMaps(NamedTuple):
-    """Attention weights of all layers, first to last; the sum for each query is 1.
+    """Attention weights of all layers, first to last.
+
+    The sum for each query is 1, or 0 if it may attend to no key.
 
     Attributes:
         encoder: [B, R, H, S, S] float32.

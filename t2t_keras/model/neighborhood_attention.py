@@ -38,7 +38,6 @@ def neighborhood_attention(
 ) -> Tensor:
     """Returns `dot_product_attention` under the masks of band and segments.
 
-    A query that may attend to nothing gets a finite value, which is never read.
     Positions come before heads here, because blocks are slices of positions.
 
     Args:

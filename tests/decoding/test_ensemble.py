@@ -198,7 +198,7 @@ def test_a_translation_does_not_depend_on_its_batch_or_the_caches():
 
 
 def test_targets_have_the_mean_of_the_probabilities():
-    targets = ((4, 2, 3, 1), (5, 1, 0, 0), (0, 0, 0, 0), (1, 0, 0, 0))
+    targets = ((4, 2, 3, 1), (5, 1, 0, 0), (2, 4, 1, 0), (1, 0, 0, 0))
     log_probs = target_log_probs(
         Ensemble(models()), tf.constant(SOURCES), tf.constant(targets)
     )
@@ -210,7 +210,6 @@ def test_targets_have_the_mean_of_the_probabilities():
                 expected = mixture.log_probs(row, target[:position])[token]
             actual = float(log_probs[row, position])
             assert actual == pytest.approx(expected, abs=1e-5)
-    assert not log_probs.numpy()[2].any()
 
 
 def test_limits_are_those_that_all_models_keep():

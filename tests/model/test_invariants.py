@@ -8,6 +8,7 @@ from tests.model.architectures import Architecture, architectures
 from tests.model.small_model import (
     EMPTY_ROW,
     ROWS,
+    SOURCE_LENGTHS,
     D,
     S,
     T,
@@ -67,16 +68,15 @@ def test_more_padding_changes_nothing(model, logits) -> None:
         name: np.pad(tokens, [(0, 0), (0, 3)]) for name, tokens in small_batch().items()
     }
     actual = compute_logits(model, wider)[:, :T]
-    # With a source of padding only, attention averages over the padding, so the
-    # length matters; that row is never used.
-    for rows in (slice(EMPTY_ROW), slice(EMPTY_ROW + 1, None)):
-        np.testing.assert_allclose(actual[rows], logits[rows], atol=1e-5)
+    np.testing.assert_allclose(actual, logits, atol=1e-5)
 
 
 def test_a_row_alone_is_the_row_of_the_batch(model, logits) -> None:
-    batch = small_batch()
+    batch, name = small_batch(), "encoder_input_tokens"
     for row in range(ROWS):
         alone = {name: tokens[row : row + 1] for name, tokens in batch.items()}
+        # With little padding; Keras warns of a softmax of one weight.
+        alone[name] = alone[name][:, : max(2, SOURCE_LENGTHS[row])]
         np.testing.assert_allclose(
             compute_logits(model, alone)[0], logits[row], atol=1e-5
         )

@@ -19,10 +19,11 @@ from tests.model.small_model import (
 from tests.reference import transformer_np
 from tests.reference.weights_np import Weights
 
-# Three rows: three pairs without padding, two with padding on both sides, and one pair.
-# Pairs of a row differ in length, and one pair has a single token on each side.
+# Three rows: three pairs without padding, three with padding, and one pair alone.
+# Pairs of a row differ in length; one pair has a single token on each side, and one an
+# empty source.
 S, T = 11, 9
-LENGTHS = (((4, 3), (1, 1), (6, 5)), ((2, 6), (5, 1)), ((7, 4),))
+LENGTHS = (((4, 3), (1, 1), (6, 5)), ((2, 5), (0, 2), (5, 1)), ((7, 4),))
 # For float32. The error of every wrong variant below is 100 times larger.
 TOLERANCE = 5e-5
 
@@ -64,10 +65,10 @@ def packed_batch() -> dict[str, np.ndarray]:
 
 
 def pair_batches() -> list[dict[str, np.ndarray]]:
-    """A separate batch for each pair, with one position of padding on each side."""
+    """A separate batch for each pair, with two positions of padding on each side."""
     return [
         {
-            name: np.array([[*tokens, 0]], "int32")
+            name: np.array([[*tokens, 0, 0]], "int32")
             for name, tokens in (
                 ("encoder_input_tokens", source),
                 ("decoder_input_tokens", (0, *target[:-1])),

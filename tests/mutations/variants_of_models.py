@@ -25,6 +25,13 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "queries.shape[1]",
     ),
     Mutation(
+        "a query that sees no key averages over padding",
+        "t2t_keras.model.attention",
+        "attention_weights",
+        "ops.where(sees_a_key, ops.softmax(scores_BHTS, axis=-1), 0.0)",
+        "ops.softmax(scores_BHTS, axis=-1)",
+    ),
+    Mutation(
         "position wavelengths go twice as far",
         "t2t_keras.model.embedding",
         "SinusoidalPositionEncoding.call",

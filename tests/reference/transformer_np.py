@@ -126,7 +126,7 @@ def activate(x: Array, name: str) -> Array:
         return np.maximum(0.0, x)
     if name == "swish":
         return x / (1 + np.exp(-x))
-    normal_cdf = np.vectorize(lambda value: (1 + math.erf(value / 2**0.5)) / 2)
+    normal_cdf = np.vectorize(lambda x: (1 + math.erf(x / 2**0.5)) / 2, [float])
     return x * normal_cdf(x)
 
 
