@@ -235,10 +235,9 @@ class MultiHeadAttention(keras.layers.Layer):
         kernels = [getattr(self, f"{name}_kernel") for name in names]
         projected = project(ops.cast(inputs, self.compute_dtype), *kernels)
         if self.use_bias:
-            biases = [getattr(self, f"{name}_bias") for name in names]
             projected = [
-                part + ops.cast(bias, part.dtype)
-                for part, bias in zip(projected, biases, strict=True)
+                part + self._bias(name, part.dtype)
+                for part, name in zip(projected, names, strict=True)
             ]
         batch, length = ops.shape(inputs)[:2]
         heads = self.num_heads
@@ -246,6 +245,16 @@ class MultiHeadAttention(keras.layers.Layer):
             ops.reshape(part, (batch, length, heads, part.shape[-1] // heads))
             for part in projected
         ]
+
+    def _bias(self, name: str, dtype: str) -> Tensor:
+        """Returns the bias of a projection; that of the keys has gradient zero."""
+        bias = ops.cast(getattr(self, f"{name}_bias"), dtype)
+        if name != "key":
+            return bias
+        # It adds the same to all scores of a query, which softmax does not notice. Adam
+        # would make whole steps of what rounding leaves of its gradient. The second
+        # term makes that zeros, which optimizers want, instead of none.
+        return ops.stop_gradient(bias) + 0.0 * bias
 
     def _join_heads(self, heads_BTHU: Tensor) -> Tensor:
         """Returns the heads, concatenated and times W_O."""

@@ -1,5 +1,7 @@
 """Attention against NumPy, head by head, with illegal keys removed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,6 +12,7 @@ from t2t_keras.model.attention import (
     attention_weights,
     dot_product_attention,
 )
+from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
 from tests.model.copy_weights import copy_attention
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_attention
@@ -133,6 +136,45 @@ def test_heads_are_projected_attended_and_joined(rng: np.random.Generator) -> No
             queries[b], memory[b], weights, mask[b]
         )
         np.testing.assert_allclose(actual[b], expected_TD, atol=1e-5)
+
+
+@pytest.mark.parametrize("neighborhood", [None, 3])
+def test_the_bias_of_keys_has_no_gradient(rng, neighborhood: int | None) -> None:
+    """Softmax takes no notice of it, which the reference shows by differences."""
+    weights = random_attention(rng, Sizes(d_model=D, num_heads=H, d_k=K, d_v=U))
+    shapes = {"query": (H, K), "key": (H, K), "value": (H, U), "output": D}
+    biases = {f"{name}_bias": rng.normal(size=size) for name, size in shapes.items()}
+    weights = replace(weights, **biases)
+    layer = MultiHeadAttention(H, K, U, use_bias=True)
+    mask_TT = transformer_np.causal_mask(T)
+    if neighborhood is not None:
+        layer = NeighborhoodAttention(H, K, U, neighborhood, use_bias=True)
+        mask_TT = transformer_np.neighborhood_mask(T, neighborhood)
+    inputs, factors = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D))
+    layer.build(inputs.shape)
+    copy_attention(layer, weights)
+    mask = mask_TT[None] if neighborhood is None else np.ones((B, 1, T), bool)
+    with tf.GradientTape() as tape:
+        attended = layer(inputs.astype("f"), attention_mask=mask)
+        loss = tf.reduce_sum(attended * factors.astype("f"))
+    variables = [layer.key_bias.value, layer.query_bias.value]
+    key_gradient, query_gradient = map(np.asarray, tape.gradient(loss, variables))
+    np.testing.assert_array_equal(key_gradient, np.zeros(H * K))
+
+    def reference_loss(**changed: np.ndarray) -> float:
+        other = replace(weights, **changed)
+        rows = [
+            transformer_np.multi_head_attention(row, row, other, mask_TT)
+            for row in inputs
+        ]
+        return float(np.sum(rows * factors))
+
+    step_HK = 1e-5 * rng.normal(size=(H, K))
+    moved = reference_loss(key_bias=weights.key_bias + step_HK) - reference_loss()
+    assert abs(moved) < 1e-12
+    moved = reference_loss(query_bias=weights.query_bias + step_HK) - reference_loss()
+    assert moved == pytest.approx(step_HK.ravel() @ query_gradient, abs=1e-8)
+    assert abs(moved) > 1e-6
 
 
 def test_the_parts_for_decoding_are_the_whole(rng: np.random.Generator) -> None:

@@ -67,6 +67,13 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "inputs",
     ),
     Mutation(
+        "rounding trains the bias of keys",
+        "t2t_keras.model.attention",
+        "MultiHeadAttention._bias",
+        "name != 'key'",
+        "True",
+    ),
+    Mutation(
         "a decoding step has no biases of queries, keys and values",
         "t2t_keras.model.attention",
         "MultiHeadAttention.project_fused",

@@ -61,7 +61,8 @@ def toy() -> ToyTranslator:
 
 def transformer() -> Transformer:
     sizes = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
-    model = Transformer(13, **sizes, d_k=3, d_v=5, dropout_rate=0.3)
+    rest = {"d_k": 3, "d_v": 5, "dropout_rate": 0.3, "attention_bias": True}
+    model = Transformer(13, **sizes, **rest)
     model.build()
     return model
 
