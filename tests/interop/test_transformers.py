@@ -15,6 +15,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
 from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.settings.config import DecodingConfig
 from tests.interop.marian_faults import Executed
 from tests.interop.small_models import (
     PIECES,
@@ -143,6 +144,77 @@ def test_settings_of_the_search_and_the_ids(tmp_path) -> None:
     assert vocabulary.source.encode("w4w18?") == [4, 18, 2, 1]
     assert vocabulary.decode([4, 2, 5, 1]) == "w4w5"
     assert vocabulary.decode_in_graph(tf.constant([[4, 2, 5, 1]])).numpy() == [b"w4w5"]
+
+
+@pytest.mark.parametrize(
+    "given, expected, warnings",
+    [
+        ({"min_new_tokens": 2, "min_length": 9}, {"min_length": 2}, []),
+        ({"suppress_tokens": [1, V - 1]}, {"suppress_unknown": True}, []),
+        (
+            {"suppress_tokens": [4, 5, 1], "bad_words_ids": [[3]]},
+            {"suppress_unknown": True},
+            [
+                "bad_words_ids: 1 other words are not suppressed",
+                "suppress_tokens: 2 other words are not suppressed",
+            ],
+        ),
+        (
+            {"length_penalty": -1},
+            {"length_penalty": "none", "alpha": 0.6},
+            ["length_penalty: -1 is i"],
+        ),
+        ({"begin_suppress_tokens": [0]}, {}, ["begin_suppress_tokens: [0] is ignored"]),
+        ({"sequence_bias": [[[4], -9.0]]}, {}, ["sequence_bias: [[[4], -9.0]] is"]),
+        (
+            {"exponential_decay_length_penalty": [9, 1.1]},
+            {},
+            ["exponential_decay_length_penalty: [9, 1.1] is ignored; there is"],
+        ),
+        ({"of_a_later_release": False}, {}, ["of_a_later_release: False is ignored"]),
+        ({"max_length": 9}, {}, ["max_length: 9 is ignored; the limit here is --ex"]),
+        ({"eos_token_id": [0, 3]}, {}, ["eos_token_id: [0, 3] is ignored"]),
+        ({"forced_eos_token_id": 3}, {}, ["forced_eos_token_id: 3 is ignored"]),
+        (
+            {"temperature": 0.5, "do_sample": True},
+            {},
+            ["temperature: 0", "do_sample: T"],
+        ),
+        (
+            # Defaults, what is the same here, and what no translation depends on.
+            {
+                **{"top_k": 50, "top_p": 1.0, "do_sample": False, "temperature": 1.0},
+                **{"suppress_tokens": [], "sequence_bias": None, "pad_token_id": V - 1},
+                **{"eos_token_id": 0, "forced_eos_token_id": [0], "bos_token_id": 0},
+                **{"early_stopping": "never", "transformers_version": "5.0"},
+                **{"_from_model_config": True, "use_cache": False},
+                "num_return_sequences": 3,
+            },
+            {},
+            [],
+        ),
+    ],
+    ids=lambda each: next(iter(each), "") if isinstance(each, dict) else "",
+)
+def test_settings_of_the_search_are_applied_or_named(
+    tmp_path, given, expected, warnings
+) -> None:
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    (folder / "generation_config.json").write_text(json.dumps(given))
+    imported = read_model("transformers", folder)
+    for found, start in zip(imported.warnings, warnings, strict=True):
+        assert found.startswith(start)
+    default = DecodingConfig(beam_size=1, alpha=1.0, length_penalty="power")
+    assert imported.decoding == default.override(**expected)
+
+
+def test_without_their_file_settings_of_the_search_are_in_the_other(tmp_path) -> None:
+    """Among those of the architecture, of which none is named."""
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    change_config(folder, suppress_tokens=[1], max_length=9, of_a_later_release=True)
+    imported = read_model("transformers", folder)
+    assert imported.decoding.beam_size == 6 and imported.decoding.suppress_unknown
+    assert [warning[:12] for warning in imported.warnings] == ["max_length: "]
 
 
 def change_config(folder: Path, **changes) -> None:

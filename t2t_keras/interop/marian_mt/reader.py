@@ -25,6 +25,11 @@ from t2t_keras.interop.imported_model import (
     new_piece,
     read_settings,
 )
+from t2t_keras.interop.marian_mt.generation import (
+    FOLDER,
+    decoding_config,
+    read_generation,
+)
 from t2t_keras.interop.marian_mt.names import (
     ACTIVATIONS,
     BIAS,
@@ -37,7 +42,7 @@ from t2t_keras.interop.marian_mt.names import (
 )
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
 from t2t_keras.interop.torch_file import TorchArrays
-from t2t_keras.settings.config import DecodingConfig, ModelConfig
+from t2t_keras.settings.config import ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.vocabulary import PAD_ID
 
@@ -51,14 +56,6 @@ _REQUIRED: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "normalize_embedding": (False, "normalization of the embeddings"),
         "add_final_layer_norm": (False, "a last normalization"),
         "add_bias_logits": (False, "another bias of the logits"),
-    }
-)
-# Further settings of their search, and the values that leave it as it is.
-_NO_EFFECT: Mapping[str, Any] = MappingProxyType(
-    {
-        **{"do_sample": False, "num_beam_groups": 1},
-        **{"repetition_penalty": 1.0, "diversity_penalty": 0.0},
-        **{"encoder_no_repeat_ngram_size": 0, "forced_bos_token_id": None},
     }
 )
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -83,10 +80,7 @@ def read_transformers(path: Path) -> ImportedModel:
         if weights_file.suffix == ".safetensors"
         else TorchArrays(weights_file)
     )
-    generation_file = path / "generation_config.json"
-    generation = (
-        _read_json(generation_file) if generation_file.is_file() else dict(config)
-    )
+    generation = read_generation(path, config)
     maps, vocabulary_files = _read_vocabularies(path, config)
     source, target = maps
     start, source, target = _find_start(arrays, config, generation, source, target)
@@ -96,8 +90,8 @@ def read_transformers(path: Path) -> ImportedModel:
     _check_ignored(arrays, config)
     arrays.check_all_used()
     tokenizers, spm_files = open_tokenizers(path, (source.pieces, target.pieces))
-    decoding, warnings = _decoding_config(generation, target)
-    optional = [generation_file, path / "tokenizer_config.json"]
+    decoding, warnings = decoding_config(generation, target)
+    optional = [path / f"{name}_config.json" for name in ("generation", "tokenizer")]
     return ImportedModel(
         model=_model_config(config, weights, start),
         decoding=decoding,
@@ -121,7 +115,7 @@ def read_transformers(path: Path) -> ImportedModel:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    return read_settings(path, "a folder that save_pretrained of transformers wrote")
+    return read_settings(path, FOLDER)
 
 
 def _find_weights(path: Path) -> Path:
@@ -267,39 +261,6 @@ def _model_config(
         position_layout="halves",
         decoder_start=start,
     )
-
-
-def _decoding_config(
-    generation: Mapping[str, Any], target: IdMap
-) -> tuple[DecodingConfig, list[str]]:
-    """Returns the settings of the search, and what of theirs is not here."""
-    warnings = []
-    alpha = generation.get("length_penalty")
-    alpha = 1.0 if alpha is None else float(alpha)
-    if alpha < 0:
-        warnings.append(f"length_penalty: {alpha:g} is ignored: it must be at least 0")
-        alpha = 0.0
-    ids = list(generation.get("bad_words_ids") or [])
-    pad, _, unk = target.original_ids[:3]
-    others = [words for words in ids if words not in ([pad], [unk])]
-    if others:
-        warnings.append(f"bad_words_ids: {len(others)} other words are not suppressed")
-    if generation.get("early_stopping") not in (None, False, "never"):
-        warnings.append("early_stopping: True is ignored; there is none here")
-    for name, default in _NO_EFFECT.items():
-        value = generation.get(name, default)
-        if value is not None and value != default:
-            warnings.append(f"{name}: {value} is ignored; there is none here")
-    decoding = DecodingConfig(
-        beam_size=int(generation.get("num_beams") or 1),
-        alpha=alpha or 0.6,
-        length_penalty="power" if alpha else "none",
-        suppress_unknown=[unk] in ids,
-        min_length=max(0, int(generation.get("min_length") or 0) - 1),
-        no_repeat_ngram=int(generation.get("no_repeat_ngram_size") or 0),
-        renormalize=bool(generation.get("renormalize_logits")),
-    )
-    return decoding, warnings
 
 
 def _map_weights(
