@@ -3,7 +3,7 @@
 import contextlib
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import safetensors
 
 from t2t_keras.errors import UserError
-from t2t_keras.interop.imported_model import ReadArray
+from t2t_keras.interop.imported_model import ReadArray, read_settings
 
 _PART_BYTES = 2**23
 # Names of arrays that a message has.
@@ -138,6 +138,44 @@ class SafetensorsArrays(Arrays):
             yield file
 
 
+class ShardedArrays(Arrays):
+    """Arrays of several files.
+
+    Args:
+        path: Their index in JSON, whose weight_map has the file of each array.
+        open_file: Opens one of the files.
+
+    Attributes:
+        files: The files.
+
+    Raises:
+        UserError: If one cannot be read, or lacks arrays of the index.
+    """
+
+    def __init__(self, path: Path, open_file: Callable[[Path], Arrays]):
+        places = read_settings(path, "a model's folder").get("weight_map")
+        names = [*places.values()] if isinstance(places, dict) else []
+        if not names or not all(Path(str(name)).name == name for name in names):
+            raise UserError(
+                f"{path} must have a weight_map, with the name of a file beside it for "
+                "each array. Download it again."
+            )
+        self.files = [path.parent / name for name in sorted({*names})]
+        self._parts = {
+            name: part for part in map(open_file, self.files) for name in part.names
+        }
+        missing = sorted({*places} - {*self._parts})
+        if missing:
+            raise UserError(
+                f"No file of {path} has {', '.join(missing[:_SHOWN])}. Download the "
+                "whole model again."
+            )
+        super().__init__(path, [*self._parts])
+
+    def _load(self, name: str) -> np.ndarray:
+        return self._parts[name].read(name)
+
+
 @contextlib.contextmanager
 def _explain_damage(path: Path) -> Iterator[None]:
     """Turns the errors of a file that cannot be read into a `UserError`."""
@@ -165,7 +203,8 @@ def as_float32(array: np.ndarray, name: str) -> np.ndarray:
         UserError: If it has numbers of another kind, such as quantized ones, or some
             that are not finite.
     """
-    if array.dtype.kind != "f":
+    # NumPy knows no bfloat16: its kind is that of any type of others.
+    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
         raise UserError(
             f"{name} has numbers of type {array.dtype}. Only models in floating point "
             "can be imported; quantized ones cannot."

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays
@@ -30,6 +31,7 @@ _DTYPES = MappingProxyType(
         **{"FloatStorage": np.float32, "HalfStorage": np.float16},
         **{"DoubleStorage": np.float64, "LongStorage": np.int64},
         **{"IntStorage": np.int32, "ByteStorage": np.uint8, "BoolStorage": np.bool_},
+        "BFloat16Storage": tf.bfloat16.as_numpy_dtype,
     }
 )
 
@@ -126,8 +128,6 @@ class _Unpickler(pickle.Unpickler):
             return _rebuild_tensor
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
             return lambda tensor, *_: tensor
-        if module == "torch" and name == "BFloat16Storage":
-            raise _Forbidden("it has numbers in bfloat16; save it in float32")
         if module == "torch" and name in _DTYPES:
             return _DTYPES[name]
         raise _Forbidden(f"it calls {module}.{name}, which rebuilds no tensor")

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
+from t2t_keras.interop.marian_mt.settings import STACKS
 from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import DecodingConfig
@@ -27,9 +28,11 @@ from tests.interop.small_models import (
 from tests.interop.transformers_files import (
     ORDER,
     arrays_of,
+    read_reference,
     write_torch,
     write_transformers,
 )
+from tests.reference import transformer_np
 from tests.reference.weights_np import Options, Weights
 
 SHAPE = MappingProxyType(
@@ -86,19 +89,88 @@ def test_a_decoder_may_start_from_a_piece(tmp_path, untied) -> None:
     assert entry["original_ids"] == [V - 1, *range(V - 1), V - 1]
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_weights_of_pytorch_are_read_without_it(tmp_path, monkeypatch, old) -> None:
+BFLOAT16 = tf.bfloat16.as_numpy_dtype
+POSITIONS = tuple(f"model.{stack}.embed_positions.weight" for stack in STACKS)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BFLOAT16])
+@pytest.mark.parametrize("form", ["safetensors", "bin", "old", "sharded"])
+def test_weights_may_be_in_other_files_and_types(
+    tmp_path, monkeypatch, form, dtype
+) -> None:
+    """Those of PyTorch are read without it."""
     weights = their_weights(SWISH)
     folder = write_transformers(tmp_path / "mt", weights)
-    (folder / "model.safetensors").unlink()
-    path = folder / "pytorch_model.bin"
-    write_torch(path, arrays_of(weights), monkeypatch, old=old)
-    assert max_error(convert(folder, tmp_path / "run"), weights) < TOLERANCE
+    arrays = arrays_of(weights)
+    arrays |= dict.fromkeys(POSITIONS, sinusoid_table())
+    arrays = {name: value.astype(dtype) for name, value in arrays.items()}
+    path = folder / "model.safetensors"
+    save_arrays(path, {name: value.astype("f") for name, value in arrays.items()})
+    rounded = read_reference(folder)
+    path.unlink()
+    if form == "sharded":
+        names = sorted(arrays)
+        places = {name: f"{i % 2}.safetensors" for i, name in enumerate(names)}
+        for path in (folder / "0.safetensors", folder / "1.safetensors"):
+            save_arrays(path, {n: arrays[n] for n in names if places[n] == path.name})
+        index = folder / "model.safetensors.index.json"
+        index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    elif form == "safetensors":
+        save_arrays(path, arrays)
+    else:
+        path = folder / "pytorch_model.bin"
+        write_torch(path, arrays, monkeypatch, old=form == "old")
+    model = convert(folder, tmp_path / "run")
+    assert max_error(model, rounded) < TOLERANCE
+    assert (max_error(model, weights) > TOLERANCE) == (dtype != np.float32)
+    files = ModelDir(tmp_path / "run").run_card()["import"]["files"]
+    assert path.name in files
     content = path.read_bytes()
     path.write_bytes(content[:-200])
     with pytest.raises(UserError, match=r"damaged or cut short|cannot be read as"):
         convert(folder, tmp_path / "again")
     assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize(
+    "index, message",
+    [
+        ({}, "must have a weight_map"),
+        ({"weight_map": {"a": "../model.safetensors"}}, "must have a weight_map"),
+        ({"weight_map": {"a": 3}}, "must have a weight_map"),
+        ({"weight_map": {"a": "no.safetensors"}}, r"Cannot read .*no\.safetensors"),
+        ({"weight_map": {"a": "part.safetensors"}}, "No file of .* has a. Download"),
+    ],
+)
+def test_indexes_of_parts_that_are_not_there_are_refused(
+    tmp_path, index, message
+) -> None:
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    (folder / "model.safetensors").rename(folder / "part.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(UserError, match=message):
+        convert(folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize("tables", [("encoder", "decoder"), ("decoder",), ()])
+def test_untied_embeddings_may_have_a_shared_one_besides(tmp_path, tables) -> None:
+    """transformers 5 reads each from its own array, and before there was one."""
+    weights = their_weights(UNTIED)
+    shared = weights.embedding[::-1] * (np.arange(V) > 0)[:, None]
+    if "encoder" not in tables:
+        weights = dataclasses.replace(weights, source_embedding=shared)
+    if "decoder" not in tables:
+        weights = dataclasses.replace(weights, embedding=shared)
+    folder = write_transformers(tmp_path / "mt", weights)
+    change_config(folder, share_encoder_decoder_embeddings=True)
+    arrays = arrays_of(weights)
+    arrays["model.shared.weight"] = shared[[*ORDER]].astype("f")
+    for stack in {"encoder", "decoder"} - {*tables}:
+        arrays.pop(f"model.{stack}.embed_tokens.weight")
+    save_arrays(folder / "model.safetensors", arrays)
+    model = convert(folder, tmp_path / "run")
+    assert model.sizes["share_embeddings"] == (not tables)
+    assert max_error(model, weights) < TOLERANCE
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -286,26 +358,28 @@ def test_a_piece_may_have_the_name_of_the_start(tmp_path) -> None:
 
 def save_with(folder: Path, **changes: np.ndarray) -> None:
     arrays = arrays_of(their_weights(SWISH)) | changes
+    save_arrays(folder / "model.safetensors", arrays)
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     arrays = {name: np.ascontiguousarray(value) for name, value in arrays.items()}
-    safetensors.numpy.save_file(arrays, folder / "model.safetensors")
+    safetensors.numpy.save_file(arrays, path)
+
+
+def sinusoid_table() -> np.ndarray:
+    """Positions, as older releases stored them."""
+    return transformer_np.other_sinusoids(30, 12, "halves").astype("f")
 
 
 def test_arrays_that_repeat_others_must_be_the_same(tmp_path) -> None:
     """As older releases stored them."""
     folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
-    width, shared = 12, arrays_of(their_weights(SWISH))["model.shared.weight"]
-    table = np.zeros((30, width), np.float32)
-    for position in range(30):
-        for i in range(width // 2):
-            angle = position / 10_000 ** (2 * i / width)
-            table[position, i] = np.sin(angle)
-            table[position, width // 2 + i] = np.cos(angle)
+    shared = arrays_of(their_weights(SWISH))["model.shared.weight"]
     repeated = {
         "lm_head.weight": shared,
         "model.encoder.embed_tokens.weight": shared,
         "model.decoder.embed_tokens.weight": shared,
-        "model.encoder.embed_positions.weight": table,
-        "model.decoder.embed_positions.weight": table,
+        **dict.fromkeys(POSITIONS, sinusoid_table()),
     }
     save_with(folder, **repeated)
     convert(folder, tmp_path / "run")
@@ -328,7 +402,7 @@ def test_damaged_files_are_refused(tmp_path) -> None:
         with pytest.raises(UserError, match=message):
             convert(folder, tmp_path / "run")
     weights.unlink()
-    with pytest.raises(UserError, match=r"must have model\.safetensors or pytorch_"):
+    with pytest.raises(UserError, match=r"must have one of model\.safetensors, "):
         convert(folder, tmp_path / "run")
     weights.write_bytes(content)
     for name in ("source.spm", "vocab.json", "config.json"):

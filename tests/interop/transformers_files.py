@@ -8,6 +8,7 @@ import sys
 import types
 import zipfile
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ from tests.reference.weights_np import (
 
 # Our id of each of theirs: end of sentence, unknown, words, and padding last.
 ORDER = (1, 2, *range(3, len(PIECES)), 0)
+STORAGES = MappingProxyType(
+    {
+        **{"float32": "FloatStorage", "float16": "HalfStorage"},
+        "bfloat16": "BFloat16Storage",
+    }
+)
 NAMES = (("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj"))
 
 
@@ -127,8 +134,7 @@ class _Pickler(pickle.Pickler):
         if not isinstance(value, _Reference):
             return None
         array = value.tensor.array
-        name = {4: "FloatStorage", 2: "HalfStorage"}[array.itemsize]
-        dtype = getattr(sys.modules["torch"], name)
+        dtype = getattr(sys.modules["torch"], STORAGES[array.dtype.name])
         return "storage", dtype, value.tensor.key, "cpu", array.size
 
 
@@ -141,7 +147,7 @@ def write_torch(path: Path, content: Any, monkeypatch, *, old: bool = False) -> 
     """Writes what `torch.save` does: a zip archive or, before 1.6, pickles in a row."""
     for name in ("torch", "torch._utils"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    for name in ("FloatStorage", "HalfStorage"):
+    for name in STORAGES.values():
         kind = type(name, (), {"__module__": "torch"})
         monkeypatch.setattr(sys.modules["torch"], name, kind, raising=False)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.interop.arrays import Arrays, SafetensorsArrays
+from t2t_keras.interop.arrays import Arrays, SafetensorsArrays, ShardedArrays
 from t2t_keras.interop.imported_model import (
     NO_LOGIT,
     IdMap,
@@ -58,15 +58,21 @@ _REQUIRED: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "add_bias_logits": (False, "another bias of the logits"),
     }
 )
-_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_WEIGHTS = (
+    *("model.safetensors", "model.safetensors.index.json"),
+    *("pytorch_model.bin", "pytorch_model.bin.index.json"),
+)
+# Two layouts of 16 bits round positions of up to 1 by at most this.
+_HALF_ROUNDING = 2**-8
 
 
 def read_transformers(path: Path) -> ImportedModel:
     """Returns a MarianMT model.
 
     Args:
-        path: A folder with config.json, model.safetensors or pytorch_model.bin,
-            vocab.json, source.spm and target.spm, as `save_pretrained` writes it.
+        path: A folder with config.json, model.safetensors or pytorch_model.bin, whole
+            or in parts, vocab.json, source.spm and target.spm, as `save_pretrained`
+            writes it.
 
     Raises:
         UserError: If a file is missing or damaged, files do not belong together, or
@@ -74,20 +80,18 @@ def read_transformers(path: Path) -> ImportedModel:
     """
     config = _read_json(path / "config.json")
     _check_architecture(path, config)
-    weights_file = _find_weights(path)
-    arrays = (
-        SafetensorsArrays(weights_file)
-        if weights_file.suffix == ".safetensors"
-        else TorchArrays(weights_file)
-    )
+    arrays, weights_files = _open_weights(path)
     generation = read_generation(path, config)
     maps, vocabulary_files = _read_vocabularies(path, config)
     source, target = maps
-    start, source, target = _find_start(arrays, config, generation, source, target)
-    weights = _map_weights(arrays, config, target, source)
+    tables = _find_tables(arrays, config)
+    start, source, target = _find_start(
+        arrays, config, generation, tables[1], source, target
+    )
+    weights = _map_weights(arrays, config, tables, target, source)
     if len(target.pieces) > len(maps[1].pieces):  # by a piece for the start
         _forbid_last(weights)
-    _check_ignored(arrays, config)
+    _check_ignored(arrays, config, tables)
     arrays.check_all_used()
     tokenizers, spm_files = open_tokenizers(path, (source.pieces, target.pieces))
     decoding, warnings = decoding_config(generation, target)
@@ -105,7 +109,7 @@ def read_transformers(path: Path) -> ImportedModel:
         original_ids=target.original_ids,
         source_original_ids=None if source is target else source.original_ids,
         files=[
-            *(weights_file, path / "config.json", *vocabulary_files, *spm_files),
+            *(*weights_files, path / "config.json", *vocabulary_files, *spm_files),
             *(file for file in optional if file.is_file()),
         ],
         settings={"config": config, "generation": generation},
@@ -118,14 +122,20 @@ def _read_json(path: Path) -> dict[str, Any]:
     return read_settings(path, FOLDER)
 
 
-def _find_weights(path: Path) -> Path:
+def _open_weights(path: Path) -> tuple[Arrays, list[Path]]:
+    """Returns the arrays of a folder, and the files that have them."""
     found = [path / name for name in _WEIGHTS if (path / name).is_file()]
     if not found:
-        raise UserError(
-            f"{path} must have {' or '.join(_WEIGHTS)}. Weights in several files "
-            "cannot be imported."
-        )
-    return found[0]
+        raise UserError(f"{path} must have one of {', '.join(_WEIGHTS)}.")
+
+    def open_file(file: Path) -> Arrays:
+        is_torch = file.suffix == ".bin"
+        return TorchArrays(file) if is_torch else SafetensorsArrays(file)
+
+    if found[0].suffix != ".json":
+        return open_file(found[0]), found[:1]
+    arrays = ShardedArrays(found[0], open_file)
+    return arrays, [found[0], *arrays.files]
 
 
 def _check_architecture(path: Path, config: Mapping[str, Any]) -> None:
@@ -156,6 +166,7 @@ def _find_start(
     arrays: Arrays,
     config: Mapping[str, Any],
     generation: Mapping[str, Any],
+    table_name: str,
     source: IdMap,
     target: IdMap,
 ) -> tuple[str, IdMap, IdMap]:
@@ -177,12 +188,12 @@ def _find_start(
     own_id = target.original_ids.index(start)
     if own_id != PAD_ID:
         return target.pieces[own_id], source, target
-    name = _embedding_name(config)
-    table = arrays.read(name)
+    table = arrays.read(table_name)
     if table.shape[:1] != (len(target.pieces),):
         raise UserError(
-            f"{name} in {arrays.path} must have {len(target.pieces)} rows, one for "
-            f"each piece. Received: the shape {table.shape}. It has another vocabulary."
+            f"{table_name} in {arrays.path} must have {len(target.pieces)} rows, one "
+            f"for each piece. Received: the shape {table.shape}. It has another "
+            "vocabulary."
         )
     if not np.any(table[start]):
         return "zero", source, target
@@ -191,10 +202,25 @@ def _find_start(
     return piece, started if source is target else source, started
 
 
-def _embedding_name(config: Mapping[str, Any]) -> str:
-    """Returns the name of the decoder's embedding."""
-    is_shared = config.get("share_encoder_decoder_embeddings", True)
-    return SHARED if is_shared else DECODER_EMBEDDING
+def _find_tables(arrays: Arrays, config: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the names of the embeddings of encoder and decoder.
+
+    Since transformers 5, tie_word_embeddings=False unties these two as well. Files of
+    older releases have the shared one alone, or copies of it.
+    """
+    own = ENCODER_EMBEDDING, DECODER_EMBEDDING
+    if not config.get("share_encoder_decoder_embeddings", True):
+        return own
+    if config.get("tie_word_embeddings", True):
+        return SHARED, SHARED
+    shared = arrays.read(SHARED)
+    encoder, decoder = (
+        name
+        if name in arrays.names and not np.array_equal(arrays.read(name), shared)
+        else SHARED
+        for name in own
+    )
+    return encoder, decoder
 
 
 def _read_vocabularies(
@@ -264,15 +290,18 @@ def _model_config(
 
 
 def _map_weights(
-    arrays: Arrays, config: Mapping[str, Any], target: IdMap, source: IdMap
+    arrays: Arrays,
+    config: Mapping[str, Any],
+    tables: tuple[str, str],
+    target: IdMap,
+    source: IdMap,
 ) -> dict[str, ReadWeight]:
     """Returns our weights as functions that read theirs."""
-    shared = _embedding_name(config)
     weights: dict[str, ReadWeight] = {
-        "embedding/embeddings": target.rows(arrays.reader(shared))
+        "embedding/embeddings": target.rows(arrays.reader(tables[1]))
     }
-    if shared != SHARED:
-        rows = source.rows(arrays.reader(ENCODER_EMBEDDING))
+    if tables[0] != tables[1]:
+        rows = source.rows(arrays.reader(tables[0]))
         weights["source_embedding/embeddings"] = rows
     if not config.get("tie_word_embeddings", True):
         weights["embedding/output_matrix"] = target.rows(arrays.reader(OUTPUT))
@@ -301,22 +330,23 @@ def _transpose(read: ReadArray) -> ReadArray:
     return lambda: read().T
 
 
-def _check_ignored(arrays: Arrays, config: Mapping[str, Any]) -> None:
+def _check_ignored(
+    arrays: Arrays, config: Mapping[str, Any], used: tuple[str, str]
+) -> None:
     """Checks arrays that repeat others, which older releases stored.
 
     Raises:
         UserError: If one is something else.
     """
     tables: dict[str, ReadArray] = {}
-    is_tied = config.get("tie_word_embeddings", True)
     if SHARED in arrays.names:
-        if _embedding_name(config) != SHARED:
-            arrays.read(SHARED)
-        else:
-            copies = ENCODER_EMBEDDING, DECODER_EMBEDDING, *([OUTPUT] * is_tied)
-            tables |= dict.fromkeys(copies, lambda: arrays.read(SHARED))
-    elif is_tied:
-        tables[OUTPUT] = lambda: arrays.read(DECODER_EMBEDDING)
+        arrays.read(SHARED)
+    copies = {ENCODER_EMBEDDING: used[0], DECODER_EMBEDDING: used[1]}
+    if config.get("tie_word_embeddings", True):
+        copies[OUTPUT] = used[1]
+    for name, original in copies.items():
+        if name != original:
+            tables[name] = arrays.reader(original)
     for stack in ("encoder", "decoder"):
         name = f"model.{stack}.embed_positions.weight"
         if name in arrays.names:
@@ -325,8 +355,9 @@ def _check_ignored(arrays: Arrays, config: Mapping[str, Any]) -> None:
     for name, read in tables.items():
         if name not in arrays.names:
             continue
-        expected, value = read(), arrays.read(name)
-        if value.shape != expected.shape or np.abs(value - expected).max() > 1e-5:
+        rounding = 1e-5 if arrays.read(name).itemsize > 2 else _HALF_ROUNDING
+        expected, value = read(), arrays.reader(name)()
+        if value.shape != expected.shape or np.abs(value - expected).max() > rounding:
             raise UserError(
                 f"{name} in {arrays.path} has other numbers than a MarianMT model "
                 "computes. Such a model cannot be imported."
