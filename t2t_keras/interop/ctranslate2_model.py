@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays
@@ -35,7 +36,10 @@ _VERSIONS = range(2, 7)
 _SPECS = MappingProxyType(
     {"TransformerSpec": None, "TransformerBase": 8, "TransformerBig": 16}
 )
-_DTYPES = (np.float32, np.int8, np.int16, np.int32, np.float16)
+_DTYPES = (
+    *(np.float32, np.int8, np.int16, np.int32, np.float16),
+    tf.bfloat16.as_numpy_dtype,
+)
 _ACTIVATIONS = MappingProxyType({0: "relu", 2: "swish", 3: "gelu"})
 # Scalars of options that must be off, and those that then change nothing.
 _MUST_BE_OFF = ("alibi", "sliding_window", "multi_query_attention")
@@ -155,7 +159,7 @@ def read_ctranslate2(path: Path) -> ImportedModel:
     if any(name.endswith("weight_scale") for name in arrays.names):
         raise UserError(
             f"{path} cannot be imported: its weights are quantized. Convert the model "
-            "to float32 or float16."
+            "to float32, float16 or bfloat16."
         )
     if arrays.spec not in _SPECS:
         raise UserError(
@@ -383,7 +387,7 @@ def _positions(arrays: BinaryArrays, stack: str, width: int) -> tuple[str, int]:
     name = f"{stack}/position_encodings/encodings"
     if name not in arrays.names:
         return "halves_t2t", 1
-    found = recognize(arrays.reader(name)())
+    found = recognize(arrays.read(name))
     if found is None:
         raise UserError(
             f"{arrays.path} cannot be imported: {name} has no sinusoids. Learned "

@@ -43,6 +43,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
+def without_dropout(steps: Sequence[Any]) -> tuple[str, ...]:
+    """Returns steps around layers, a letter each, that a translation computes."""
+    return tuple(str(each or "").replace("d", "") for each in steps)
+
+
 def new_piece(name: str, pieces: Sequence[str]) -> str:
     """Returns a piece that there is not yet: the name in brackets."""
     piece = f"<{name}>"

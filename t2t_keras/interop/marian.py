@@ -23,6 +23,7 @@ from t2t_keras.interop.imported_model import (
     ReadWeight,
     embedding_options,
     read_yaml,
+    without_dropout,
 )
 from t2t_keras.interop.marian_vocabulary import read_vocabulary
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
@@ -73,8 +74,9 @@ _REQUIRED: Mapping[str, tuple[Sequence[Any], str]] = MappingProxyType(
         ),
     }
 )
-_POST_NORM = ("", "dan", "")
-_PRE_NORM = ("n", "da", "n")
+# Steps before and after a sub-layer, and after a stack: add, norm; dropout aside.
+_POST_NORM = ("", "an", "")
+_PRE_NORM = ("n", "a", "n")
 # First release whose training normalizes keys and values. Its decoder does not, in
 # steps after the first: translations of its own are not those that it was trained for.
 _NORMALIZES_KEYS = (1, 11)
@@ -238,14 +240,16 @@ def _is_pre_norm(path: Path, settings: Mapping[str, Any]) -> bool:
         UserError: If they are neither post-norm nor pre-norm, or pre-norm of a release
             before 1.11, which normalized queries alone.
     """
-    steps = tuple(
-        str(settings.get(f"transformer-{name}", ""))
+    received = tuple(
+        settings.get(f"transformer-{name}", "")
         for name in ("preprocess", "postprocess", "postprocess-top")
     )
+    steps = without_dropout(received)
     if steps not in (_POST_NORM, _PRE_NORM):
         raise UserError(
-            f"{path} has the steps {steps} before and after its layers. Only post-norm "
-            f"{_POST_NORM} and pre-norm {_PRE_NORM} can be imported."
+            f"{path} has the steps {received} before and after its layers. Only "
+            f"post-norm {_POST_NORM} and pre-norm {_PRE_NORM} can be imported, with or "
+            "without d, dropout."
         )
     version = re.match(r"v(\d+)\.(\d+)", str(settings.get("version", "")))
     numbers = [int(number) for number in version.groups()] if version else [0, 0]

@@ -30,6 +30,7 @@ from t2t_keras.interop.imported_model import (
     Rows,
     embedding_options,
     read_settings,
+    without_dropout,
 )
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
@@ -52,7 +53,8 @@ _REQUIRED: Mapping[str, tuple[Sequence[Any], str]] = MappingProxyType(
         "unidirectional_encoder": ((False,), "an encoder that looks back only"),
     }
 )
-_STEPS = (("none", "dan"), ("n", "da"))
+# Steps before and after a sub-layer, dropout aside: post-norm, pre-norm.
+_STEPS = (("none", "an"), ("n", "a"))
 _PROJECTIONS = (("query", "q"), ("key", "k"), ("value", "v"))
 # Begin the name of a model's variable; others belong to its training.
 _SCOPE = "transformer/"
@@ -74,11 +76,13 @@ def read_tensor2tensor(path: Path, target_space: int = 0) -> ImportedModel:
     """
     hparams = _read_hparams(path)
     places = "preprocess", "postprocess"
-    steps = tuple(hparams.get(f"layer_{place}_sequence") for place in places)
+    received = tuple(hparams.get(f"layer_{place}_sequence") for place in places)
+    steps = without_dropout(received)
     if steps not in _STEPS:
         raise UserError(
-            f"{path} has the steps {steps} before and after its layers. Only "
-            f"{_STEPS[0]}, post-norm, and {_STEPS[1]}, pre-norm, can be imported."
+            f"{path} has the steps {received} before and after its layers. Only "
+            f"{_STEPS[0]}, post-norm, and {_STEPS[1]}, pre-norm, can be imported, with "
+            "or without d, dropout."
         )
     checkpoint = find_checkpoint(path)
     arrays = CheckpointArrays(checkpoint, lambda name: name.startswith(_SCOPE))

@@ -91,7 +91,7 @@ def write_binary(
     def text(content: str) -> bytes:
         return struct.pack("<H", len(content) + 1) + content.encode() + b"\0"
 
-    types = ("float32", "int8", "int16", "int32", "float16")
+    types = ("float32", "int8", "int16", "int32", "float16", "bfloat16")
     parts = [struct.pack("<I", version), text(spec), struct.pack("<I", revision)]
     parts.append(struct.pack("<I", len(variables)))
     for name, array in variables.items():

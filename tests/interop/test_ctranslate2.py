@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
@@ -18,6 +19,7 @@ from tests.interop.ctranslate2_files import (
     write_ctranslate2,
 )
 from tests.interop.small_models import TOLERANCE, V, max_error, small_weights
+from tests.reference import transformer_np
 from tests.reference.weights_np import Options, Weights
 
 
@@ -79,6 +81,26 @@ def test_logits_of_models_without_settings(tmp_path, version, revision) -> None:
 def weights_and_variables() -> tuple[Weights, dict[str, np.ndarray]]:
     weights = small_weights(old_options())
     return weights, variables_of(weights) | heads(3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, tf.bfloat16.as_numpy_dtype])
+def test_weights_of_16_bits_are_read_as_they_are(tmp_path, dtype) -> None:
+    _, variables = weights_and_variables()
+    table = transformer_np.other_sinusoids(21, 12, "halves_t2t")[1:]
+    names = [
+        f"{stack}/position_encodings/encodings" for stack in ("encoder", "decoder")
+    ]
+    models = []
+    for last in (np.float32, dtype):
+        rounded = {
+            name: value if value.dtype == np.int16 else value.astype(dtype).astype(last)
+            for name, value in variables.items()
+        } | dict.fromkeys(names, table.astype(last))
+        folder = write_ctranslate2(tmp_path / last.__name__, rounded, None)
+        models.append(convert(folder, tmp_path / f"run-{last.__name__}"))
+    assert models[1].sizes["position_layout"] == "halves_t2t"
+    for one, other in zip(*(model.weights for model in models), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def refusals() -> tuple[tuple[dict[str, Any], dict[str, Any], str], ...]:

@@ -52,6 +52,19 @@ def test_logits_are_those_of_the_reference(tmp_path, options) -> None:
     assert max_error(convert(wrong, tmp_path / "other"), weights) > 100 * TOLERANCE
 
 
+@pytest.mark.parametrize(
+    "options, steps",
+    [(POST, ("", "an", "")), (POST, ("d", "adnd", "d")), (PRE, ("nd", "a", "n"))],
+)
+def test_steps_of_dropout_change_nothing(tmp_path, options, steps) -> None:
+    weights = small_weights(options, added=(0,))
+    names = ("preprocess", "postprocess", "postprocess_top")
+    changed = {f"transformer_{name}": s for name, s in zip(names, steps, strict=True)}
+    settings = marian_settings(weights, **changed)
+    folder = write_marian(tmp_path / "marian", weights, settings=settings)
+    assert max_error(convert(folder, tmp_path / "run"), weights) < TOLERANCE
+
+
 def test_the_directory_has_settings_ids_and_digests_of_the_source(tmp_path) -> None:
     weights = small_weights(POST, added=(0,))
     folder = write_marian(tmp_path / "marian", weights)
@@ -104,6 +117,9 @@ def refused_settings() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"transformer-ffn-activation": "gelu"}, "another activation .*1.702.*: gelu"),
         ({"transformer-ffn-activation": "mish"}, "another activation .*Received: mish"),
         ({"transformer-postprocess": "da"}, r"steps \('', 'da', ''\)"),
+        ({"transformer-postprocess": "dhn"}, r"steps \('', 'dhn', ''\)"),
+        ({"transformer-postprocess": "dar"}, r"steps \('', 'dar', ''\)"),
+        ({"transformer-postprocess-emb": "dn"}, "a layer after the emb.*Received: dn"),
         ({"transformer-heads": None}, "must have a number transformer-heads"),
         ({"transformer-heads": 5}, "--d_model must be a multiple of --num_heads"),
         ({"enc-depth": 1}, "arrays that this project has no place for: encoder_l2_"),

@@ -42,6 +42,12 @@ def test_logits_are_those_of_the_reference(tmp_path, options) -> None:
     folder = write_t2t(tmp_path / "t2t", hparams_of(weights), t2t_arrays(weights, None))
     model = convert(folder, tmp_path / "run")
     assert max_error(model, weights) < TOLERANCE
+    steps = "an" if options.normalization == "post" else "a"
+    hparams = hparams_of(weights, layer_postprocess_sequence=steps)
+    folder = write_t2t(tmp_path / "dropless", hparams, t2t_arrays(weights, None))
+    assert read_model("tensor2tensor", folder).model.normalization == (
+        options.normalization
+    )
 
 
 def test_the_vector_of_the_target_space_is_added_to_sources(tmp_path) -> None:

@@ -25,6 +25,7 @@ from t2t_keras.interop.imported_model import (
     new_piece,
     read_settings,
 )
+from t2t_keras.interop.known_positions import rounding, sinusoids
 from t2t_keras.interop.marian_mt.generation import (
     FOLDER,
     decoding_config,
@@ -62,8 +63,6 @@ _WEIGHTS = (
     *("model.safetensors", "model.safetensors.index.json"),
     *("pytorch_model.bin", "pytorch_model.bin.index.json"),
 )
-# Two layouts of 16 bits round positions of up to 1 by at most this.
-_HALF_ROUNDING = 2**-8
 
 
 def read_transformers(path: Path) -> ImportedModel:
@@ -351,21 +350,16 @@ def _check_ignored(
         name = f"model.{stack}.embed_positions.weight"
         if name in arrays.names:
             length = arrays.shape(name)[0]
-            tables[name] = lambda length=length: _sinusoids(length, config["d_model"])
+            tables[name] = lambda length=length: sinusoids(
+                length, config["d_model"], "halves"
+            )
     for name, read in tables.items():
         if name not in arrays.names:
             continue
-        rounding = 1e-5 if arrays.read(name).itemsize > 2 else _HALF_ROUNDING
         expected, value = read(), arrays.reader(name)()
-        if value.shape != expected.shape or np.abs(value - expected).max() > rounding:
+        tolerance = rounding(arrays.read(name), 1e-5)
+        if value.shape != expected.shape or np.abs(value - expected).max() > tolerance:
             raise UserError(
                 f"{name} in {arrays.path} has other numbers than a MarianMT model "
                 "computes. Such a model cannot be imported."
             )
-
-
-def _sinusoids(length: int, width: int) -> np.ndarray:
-    """Returns the positions of transformers, [length, D]: sines, then cosines."""
-    exponents = np.arange(0, width, 2) / width
-    angles = np.arange(length)[:, None] / 10_000.0**exponents
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
