@@ -154,17 +154,18 @@ class ShardedArrays(Arrays):
 
     def __init__(self, path: Path, open_file: Callable[[Path], Arrays]):
         places = read_settings(path, "a model's folder").get("weight_map")
-        names = [*places.values()] if isinstance(places, dict) else []
+        places = places if isinstance(places, dict) else {}
+        names = list(places.values())
         if not names or not all(Path(str(name)).name == name for name in names):
             raise UserError(
                 f"{path} must have a weight_map, with the name of a file beside it for "
                 "each array. Download it again."
             )
-        self.files = [path.parent / name for name in sorted({*names})]
+        self.files = [path.parent / name for name in sorted(set(names))]
         self._parts = {
             name: part for part in map(open_file, self.files) for name in part.names
         }
-        missing = sorted({*places} - {*self._parts})
+        missing = sorted(set(places) - set(self._parts))
         if missing:
             raise UserError(
                 f"No file of {path} has {', '.join(missing[:_SHOWN])}. Download the "

@@ -49,7 +49,7 @@ def recognize(table: np.ndarray) -> tuple[str, int] | None:
     exact, found = table.astype(np.float64), []
     for layout in _LAYOUTS:
         for first in _FIRST:
-            expected = sinusoids(*table.shape, layout, first)
+            expected = sinusoids(len(table), table.shape[1], layout, first)
             found.append((np.abs(exact - expected).max(), layout, first))
     difference, layout, first = min(found)
     return (layout, first) if difference < rounding(table, 1e-4) else None
