@@ -139,7 +139,10 @@ def test_ids_and_settings(tmp_path, vocabulary) -> None:
         decoding, extra_length=again.decoding.extra_length
     )
     # That is the new piece; padding and unknown tokens are suppressed here too.
-    assert again.warnings == ["bad_words_ids: 1 other words are not suppressed"]
+    assert again.warnings == [
+        "bad_words_ids: 1 other words are not suppressed",
+        "max_length: 512 is ignored; the limit here is --extra_length",
+    ]
     assert again.languages == ("en", "fr")
     generation = json.loads((folder / "generation_config.json").read_text())
     assert generation["bad_words_ids"] == [[size], [size - 1], [1]]
