@@ -94,7 +94,7 @@ def errors(actual: dict[str, Any], expected: dict[str, Any]) -> dict[str, float]
     assert actual.keys() == expected.keys()
     names = actual.keys() - {"gradients"}
     found = {name: error(actual[name], expected[name]) for name in names}
-    # The gradient of a bias of keys is 0, up to rounding.
+    # The gradient of a bias of keys is 0.
     least = 0.01 * max(np.abs(each).max() for each in expected["gradients"])
     pairs = zip(actual["gradients"], expected["gradients"], strict=True)
     found["gradients"] = max(error(*pair, least) for pair in pairs)
