@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from benchmarks import input_pipeline
@@ -25,29 +24,3 @@ def test_it_measures_text_and_records(capsys):
             f"| {source}: first batch",
             f"| {source}: 3 batches of 512 tokens a side",
         ]
-
-
-def test_it_measures_the_plan_of_an_epoch(capsys):
-    input_pipeline.main(["--plan_pairs=2000"])
-    (row,) = capsys.readouterr().out.splitlines()[2:]
-    assert row.startswith("| plan of an epoch of 2,000 pairs | ")
-
-
-def test_it_measures_records_of_any_size(capsys):
-    input_pipeline.main(["--mapped_pairs=900", "--pairs_per_shard=400", "--batches=2"])
-    rows = capsys.readouterr().out.splitlines()[2:]
-    assert [row.split(": ")[1].split(" | ")[0] for row in rows] == [
-        "until they are open",
-        "first batch",
-        "2 batches of 25,000 tokens a side",
-        "memory",
-    ]
-
-
-def test_lengths_are_like_wmt14s():
-    lengths = input_pipeline.sample_lengths(50_000)
-    np.testing.assert_allclose(lengths.mean(axis=0), 30, rtol=0.1)
-    assert lengths.min() >= 2
-    assert lengths.max() <= 256
-    assert 0.01 < (lengths.max(axis=1) > 100).mean() < 0.05
-    assert np.corrcoef(lengths.T)[0, 1] > 0.8
