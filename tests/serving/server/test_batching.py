@@ -59,19 +59,6 @@ def test_a_full_batch_does_not_wait_for_its_time():
         assert scheduler.batches == [["a", "b", "c"]]
 
 
-def test_a_request_that_does_not_fit_starts_another_batch():
-    with RecordingScheduler(
-        max_batch_size=4, batch_timeout_seconds=FOREVER
-    ) as scheduler:
-        submitted = [
-            scheduler.submit("a", 3),
-            scheduler.submit("b", 2),
-            scheduler.submit("c", 2),
-        ]
-        wait(*submitted)
-        assert scheduler.batches == [["a"], ["b", "c"]]
-
-
 def test_a_batch_that_is_not_full_waits_for_its_time():
     with RecordingScheduler(max_batch_size=9, batch_timeout_seconds=1.0) as scheduler:
         start = time.monotonic()
@@ -81,39 +68,6 @@ def test_a_batch_that_is_not_full_waits_for_its_time():
         # The time counts from the first of them.
         assert 1.0 <= time.monotonic() - start
         assert scheduler.batches == [["a", "b"]]
-
-
-def test_only_one_kind_is_in_a_batch():
-    with RecordingScheduler(max_batch_size=2, batch_timeout_seconds=1.0) as scheduler:
-        wait(
-            scheduler.submit("a", kind="soup"),
-            scheduler.submit("b", kind="salad"),
-            scheduler.submit("c", kind="soup"),
-        )
-        assert sorted(scheduler.batches) == [["a", "c"], ["b"]]
-
-
-def test_kinds_take_turns():
-    """Many requests of one kind do not delay the others."""
-    with RecordingScheduler(max_batch_size=1) as scheduler:
-        scheduler.gate.clear()
-        submitted = [scheduler.submit("first")]
-        scheduler.entered.acquire()
-        submitted += [scheduler.submit(f"soup{index}") for index in range(3)]
-        submitted += [scheduler.submit("salad", kind="salad")]
-        scheduler.gate.set()
-        wait(*submitted)
-        assert scheduler.batches.index(["salad"]) <= 2
-
-
-def test_threads_work_at_the_same_time():
-    with RecordingScheduler(max_batch_size=1, num_batch_threads=2) as scheduler:
-        scheduler.gate.clear()
-        submitted = [scheduler.submit("a"), scheduler.submit("b")]
-        assert scheduler.entered.acquire(timeout=30)
-        assert scheduler.entered.acquire(timeout=30)
-        scheduler.gate.set()
-        wait(*submitted)
 
 
 def test_a_full_queue_refuses_and_keeps_what_it_has():
@@ -169,25 +123,6 @@ def test_a_large_request_fills_the_open_batch_and_more():
         ]
 
 
-def test_a_large_request_that_does_not_fit_is_refused_whole():
-    options = {"max_batch_size": 4, "max_request_size": 100, "split": True}
-    with RecordingScheduler(**options, max_enqueued_batches=2) as scheduler:
-        scheduler.gate.clear()
-        submitted = [scheduler.submit("first", 4)]
-        scheduler.entered.acquire()
-        submitted += [scheduler.submit("a", 3)]
-        with pytest.raises(ServingError) as caught:
-            scheduler.submit("b", 6)
-        assert caught.value.code.name == "UNAVAILABLE"
-        assert caught.value.message.endswith(
-            "task size is 6 but scheduling capacity is only 5 (num_enqueued_batches=1, "
-            "max_enqueued_batches=2, open_batch_size=3, max_execution_batch_size=4)"
-        )
-        submitted += [scheduler.submit("c", 5)]
-        scheduler.gate.set()
-        wait(*submitted)
-
-
 def test_closing_runs_waiting_requests_and_refuses_new_ones():
     scheduler = RecordingScheduler(max_batch_size=9, batch_timeout_seconds=FOREVER)
     submitted = scheduler.submit("a")
@@ -202,14 +137,3 @@ def test_the_next_allowed_size():
     options = BatchingOptions(allowed_batch_sizes=(1, 4, 16))
     for size, padded in [(0, 1), (1, 1), (2, 4), (4, 4), (5, 16), (17, 17)]:
         assert options.padded_size(size) == padded, size
-
-
-def test_any_size_is_allowed_if_none_is_named():
-    assert BatchingOptions().padded_size(7) == 7
-
-
-def test_only_the_first_result_of_a_task_counts():
-    task = Task("a", 1)
-    task.finish("first")
-    task.finish(error=ValueError("second"))
-    assert task.future.result(0) == "first"

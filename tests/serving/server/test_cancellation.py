@@ -47,30 +47,6 @@ def test_a_canceled_step_stops(session):
     assert busy(session, CancelToken(), 0.0) == [0.0]
 
 
-def test_steps_that_hold_all_threads_but_those_for_messages_stop(session):
-    slots = session._cancellation._free.qsize()
-    tokens = [CancelToken() for _ in range(slots)]
-    with ThreadPoolExecutor(slots) as pool:
-        calls = [pool.submit(busy, session, token, 300.0) for token in tokens]
-        wait_until(session._cancellation._free.empty)
-        for token in tokens:
-            token.cancel()
-        assert {call.result(60) for call in calls} == {"CANCELLED"}
-
-
-def test_a_step_with_side_effects_stops(session, tmp_path):
-    """They must not be taken for its outputs."""
-    end, token = tmp_path / "end", CancelToken()
-    with ThreadPoolExecutor(1) as pool:
-        file = np.array([bytes(end)], object)
-        answer = pool.submit(
-            lambda: code_of(lambda: run(session, "wait", token, text=file))
-        )
-        wait_until(Path(f"{end}.begun").exists)
-        token.cancel()
-        assert answer.result(60) == "CANCELLED"
-
-
 def test_a_request_that_was_canceled_before_does_not_run(session, tmp_path):
     token = CancelToken()
     token.cancel()
@@ -84,14 +60,6 @@ def test_canceling_after_the_end_does_not_stop_the_next(session):
         token = CancelToken()
         assert busy(session, token, 0.0) == [0.0]
         token.cancel()
-
-
-def test_slots_are_used_again_after_errors_and_deadlines(session):
-    texts = np.array([b"poison"], object)
-    for _ in range(MORE_THAN_SLOTS):
-        assert code_of(lambda: run(session, "picky", text=texts)) == "INVALID_ARGUMENT"
-        assert busy(session, CancelToken(), 300.0, 0.02) == "DEADLINE_EXCEEDED"
-    assert run(session, "picky", text=np.array([b"bread"], object)) == [b"BREAD"]
 
 
 def test_canceling_at_any_time_touches_no_other_request(session):

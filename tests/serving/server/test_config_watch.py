@@ -95,14 +95,6 @@ def test_a_bad_file_changes_nothing_and_is_logged_once(watched, base, lines, con
     wait_until(lambda: len(lines) == 2)
 
 
-def test_a_list_that_is_refused_changes_nothing(watched, base, lines):
-    path, models = watched
-    replace(path, text("here", 2))
-    wait_until(lambda: len(lines) == 1)
-    assert "Expected model m to have an absolute path" in lines[0]
-    assert models.describe() == "m version 1"
-
-
 def test_a_label_is_applied_once_its_version_is_loaded(watched, base, lines, gate):
     path, models = watched
     spec = predict_pb2.PredictRequest().model_spec
@@ -121,31 +113,3 @@ def test_a_label_is_applied_once_its_version_is_loaded(watched, base, lines, gat
     wait_until(lambda: len(lines) > 2, lambda: lines)
     assert lines[2:] == [f"{path} was read again"]
     assert find_version(models, spec) == 2
-
-
-def test_a_file_restored_after_a_fault_is_logged(watched, base, lines):
-    path, _ = watched
-    replace(path, "no list")
-    wait_until(lambda: len(lines) == 1)
-    replace(path, text(base, 1))
-    wait_until(lambda: lines[1:] == [f"{path} was read again"], lambda: lines)
-
-
-def test_the_file_overrides_a_list_sent_by_a_client(watched, base, lines):
-    """As in TensorFlow Serving, which applies the file at every poll."""
-    path, models = watched
-    sent = read_models(str(path))
-    sent.model_config_list.config[0].version_labels["canary"] = 1
-    spec = predict_pb2.PredictRequest().model_spec
-    spec.name, spec.version_label = "m", "canary"
-    models.configure(sent)
-
-    def is_forgotten():
-        try:
-            find_version(models, spec)
-        except ServingError:
-            return True
-        return False
-
-    wait_until(is_forgotten)
-    assert lines == []

@@ -1,18 +1,8 @@
 """Errors sent to clients: status codes, shortened messages, internal errors."""
 
-import grpc
 import tensorflow as tf
 
 from t2t_keras.serving.server import errors
-
-
-def test_a_message_that_fits_is_left_alone():
-    for length in [0, 1023, 1024]:
-        assert errors.shorten("x" * length) == "x" * length, length
-
-
-def test_a_longer_message_is_cut_and_marked():
-    assert errors.shorten("ab" * 600) == "ab" * 512 + "...TRUNCATED"
 
 
 def test_a_message_is_cut_between_characters_and_counted_in_bytes():
@@ -35,11 +25,6 @@ def test_an_exception_has_a_code_and_a_message():
         error = errors.from_exception(raised)
         assert (error.code.name, error.message) == (code, message), code
         assert str(error) == f"{code}: {message}", code
-
-
-def test_a_number_that_is_no_code_is_unknown():
-    assert errors.code_of(5) is grpc.StatusCode.NOT_FOUND
-    assert errors.code_of(99) is grpc.StatusCode.UNKNOWN
 
 
 def test_only_a_fault_of_the_server_prints_a_traceback(capfd):

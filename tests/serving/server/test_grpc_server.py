@@ -1,15 +1,12 @@
 """gRPC server: addresses, messages, load, requests that are given up, shutdown."""
 
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
-import pytest
 
-from t2t_keras.errors import UserError
 from tests.serving.server.calls import classify, health, multi_inference, regress
 from tests.serving.server.clients import (
     Client,
@@ -18,15 +15,6 @@ from tests.serving.server.clients import (
     serving,
     wait_until,
 )
-
-
-def test_a_port_that_is_taken_is_an_error(base):
-    """Two servers must not share a port, and with it the requests."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(UserError, match=f":{port} cannot be listened at"):
-            with serving(base, port=port):
-                pass
 
 
 def test_large_messages_are_allowed(base):
@@ -46,14 +34,6 @@ def test_the_size_of_messages_can_be_limited(base):
         assert code == "RESOURCE_EXHAUSTED"
         assert "larger than max" in message
         assert client.predict(text=[b"x"])["translation"] == [b"v2:x"]
-
-
-def test_an_unknown_method_is_unimplemented(base):
-    with serving(base) as client:
-        call = client.channel.unary_unary(
-            "/tensorflow.serving.PredictionService/Translate"
-        )
-        assert refusal(lambda: call(b""))[0] == "UNIMPLEMENTED"
 
 
 def test_a_malformed_message_is_an_error_and_the_server_continues(base):
@@ -107,16 +87,6 @@ def test_requests_without_a_body_hold_nothing_and_end(base):
             release.set()
 
 
-def test_a_request_of_no_message_is_an_error(base):
-    with serving(base) as client:
-        method = "/tensorflow.serving.PredictionService/Predict"
-        call = client.channel.stream_unary(method)
-        assert refusal(lambda: call(iter([]))) == (
-            "INTERNAL",
-            "The request has no message.",
-        )
-
-
 def test_all_but_predict_is_answered_under_full_load(base, tmp_path):
     """With as many requests as are allowed, and 300 more that are refused."""
     end = tmp_path / "end"
@@ -150,18 +120,6 @@ def test_canceled_requests_stop_working(base, tmp_path):
             for call in calls:
                 call.cancel()
             wait_until(lambda: not is_refused(client))
-
-
-def test_a_connection_that_ends_stops_its_requests(base, tmp_path):
-    end = tmp_path / "end"
-    with serving(base, max_running=1) as client:
-        with grpc.insecure_channel(client.address) as channel:
-            other = Client(channel=channel)
-            call = other.prediction.Predict.future(request("wait", text=[bytes(end)]))
-            wait_until(Path(f"{end}.begun").exists)
-            assert is_refused(client)
-            assert not call.done()
-        wait_until(lambda: not is_refused(client))
 
 
 def is_refused(client) -> bool:

@@ -101,29 +101,3 @@ def test_a_server_whose_watch_ends_is_not_serving(base, tmp_path, monkeypatch):
         # What is loaded is still served.
         assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
     client.channel.close()
-
-
-def test_many_streams_disturb_nobody(base):
-    """Also if their clients read nothing."""
-    with serving(base, health=True, max_running=1) as client:
-        streams = [watch(client) for _ in range(400)]
-        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
-        assert check(client) == SERVING
-        assert {next(stream).status for stream in streams} == {SERVING}
-        for stream in streams:
-            stream.cancel()
-
-
-def test_short_streams_do_not_block_the_server(base):
-    def open_and_cancel(_):
-        with grpc.insecure_channel(address) as channel:
-            stub = HealthStub(channel)
-            for _ in range(100):
-                stream = stub.Watch(HealthCheckRequest(), timeout=60)
-                assert next(stream).status == SERVING
-                stream.cancel()
-
-    with serving(base, health=True) as client, ThreadPoolExecutor(4) as pool:
-        address = client.address
-        list(pool.map(open_and_cancel, range(4)))
-        assert check(client) == SERVING

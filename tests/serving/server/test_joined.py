@@ -12,7 +12,6 @@ from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
 from t2t_keras.serving.server.errors import (
     ServingError,
     cancelled,
-    invalid_argument,
 )
 from t2t_keras.serving.server.joined import JoinedRun
 from t2t_keras.serving.workers import CancelToken
@@ -112,22 +111,13 @@ def test_a_run_may_have_sizes_and_times_of_its_own():
     scheduler.close()
 
 
-def test_an_empty_request_gets_an_empty_answer(make_run):
-    graph = Doubling()
-    run = make_run(graph, max_batch_size=8, allowed_batch_sizes=(4, 8))
-    (y,) = run({"x:0": floats()}, ["y:0"], None)
-    assert y.shape == (0,)
-
-
 @pytest.mark.parametrize(
     "odd",
     [
         {"x:0": np.ones([2, 3], np.float32)},
-        {"x:0": np.ones([2], np.float64)},
-        {"x:0": np.array([b"a", b"b"], object)},
         {"x:0": floats(1), "z:0": floats(1)},
     ],
-    ids=["shape", "type", "string", "inputs"],
+    ids=["shape", "inputs"],
 )
 def test_a_request_of_another_kind_is_in_another_batch(make_run, odd):
     graph = Doubling()
@@ -135,25 +125,8 @@ def test_a_request_of_another_kind_is_in_another_batch(make_run, odd):
     good = [lambda: run({"x:0": floats(1)}, ["y:0"], None)] * 2
     found = run_concurrently([*good, lambda: attempt(lambda: run(odd, ["y:0"], None))])
     assert [value.tolist() for (value,) in found[:2]] == [[2], [2]]
-    assert sorted(x.shape[0] for x in graph.seen if x.dtype == np.float32) in (
-        [2],
-        [1, 2],
-        [2, 2],
-    )
-
-
-def test_requests_for_other_outputs_are_in_another_batch(make_run):
-    """Otherwise outputs would be computed that nobody asked for."""
-    graph = Doubling()
-    run = make_run(graph, max_batch_size=64, batch_timeout_seconds=0.1)
-    found = run_concurrently(
-        [
-            lambda: run({"x:0": floats(1)}, ["y:0"], None),
-            lambda: run({"x:0": floats(1)}, ["rows:0"], None),
-        ]
-    )
-    assert [value.tolist() for (value,) in found] == [[2], [1]]
-    assert len(graph.seen) == 2
+    sizes = sorted(len(x) for x in graph.seen)
+    assert sizes in ([2], [1, 2], [2, 2])
 
 
 def test_models_that_share_the_threads_do_not_share_batches():
@@ -165,37 +138,6 @@ def test_models_that_share_the_threads_do_not_share_batches():
     run_concurrently(calls)
     scheduler.close()
     assert [x.tolist() for x in old.seen] == [x.tolist() for x in new.seen] == [[1]]
-
-
-def fail_on_thirteen(feeds, fetches, timeout_seconds, cancel_token=None):
-    if 13 in feeds["x:0"]:
-        raise invalid_argument("thirteen")
-    return Doubling()(feeds, fetches, timeout_seconds)
-
-
-def test_a_failing_request_does_not_fail_others(make_run):
-    run = make_run(fail_on_thirteen, max_batch_size=5, batch_timeout_seconds=1000.0)
-    numbers = (1, 13, 3, 4, 5)
-    found = run_concurrently(
-        [
-            lambda x=x: attempt(lambda: run({"x:0": floats(x)}, ["y:0"], None))
-            for x in numbers
-        ]
-    )
-    for x, answer in zip(numbers, found, strict=True):
-        if x == 13:
-            assert answer == ("INVALID_ARGUMENT", "thirteen")
-        else:
-            assert answer[0].tolist() == [2 * x]
-
-
-def test_an_internal_error_is_answered(make_run):
-    def broken(feeds, fetches, timeout_seconds, cancel_token=None):
-        raise ZeroDivisionError("oh")
-
-    run = make_run(broken, max_batch_size=2, batch_timeout_seconds=1000.0)
-    calls = [lambda: attempt(lambda: run({"x:0": floats(1)}, ["y:0"], None))] * 2
-    assert run_concurrently(calls) == [("INTERNAL", "ZeroDivisionError: oh")] * 2
 
 
 @pytest.mark.parametrize(
@@ -242,23 +184,6 @@ def test_the_parts_of_a_large_request_are_concatenated(make_run):
     assert sorted(len(each) for each in graph.seen) == [3, 4, 4]
 
 
-def widen(feeds, fetches, timeout_seconds, cancel_token=None):
-    """Repeats each number as often as the largest number of its batch says."""
-    x = feeds["x:0"].astype(int)
-    return [np.tile(x[:, None], max(x))]
-
-
-def test_parts_of_other_widths_are_refused(make_run):
-    """Parts that happen to have the same width are accepted."""
-    options = {"max_batch_size": 2, "max_request_size": 100, "split": True}
-    run = make_run(widen, **options)
-    (wide,) = run({"x:0": floats(1, 3, 3, 2)}, ["wide:0"], None)
-    assert wide.tolist() == [[1] * 3, [3] * 3, [3] * 3, [2] * 3]
-    code, message = attempt(lambda: run({"x:0": floats(1, 3, 2)}, ["wide:0"], None))
-    assert code == "FAILED_PRECONDITION"
-    assert "have outputs wide:0 of different shapes: [2, 3], [1, 2]" in message
-
-
 class Slow(Doubling):
     """Fake graph that waits at a gate before it answers."""
 
@@ -290,23 +215,6 @@ def test_a_request_ends_at_its_deadline(make_run):
     run({"x:0": floats(3)}, ["y:0"], None)
     # The request that gave up is not run.
     assert [x.tolist() for x in graph.seen] == [[1], [3]]
-
-
-@pytest.mark.parametrize(
-    ("timeouts", "expected"), [((50, 20), 50), ((50, None), None), ((None, None), None)]
-)
-def test_a_batch_has_the_longest_timeout_of_its_requests(make_run, timeouts, expected):
-    graph = Slow()
-    graph.gate.set()
-    run = make_run(graph, max_batch_size=2, batch_timeout_seconds=1000.0)
-    run_concurrently(
-        [lambda t=t: run({"x:0": floats(1)}, ["y:0"], t) for t in timeouts]
-    )
-    (seen,) = graph.timeouts
-    if expected is None:
-        assert seen is None
-    else:
-        assert expected - 10 < seen <= expected
 
 
 class Stoppable(Doubling):

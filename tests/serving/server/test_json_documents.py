@@ -19,52 +19,29 @@ COMMA = "Missing a comma or ']' or '}' after a value."
 @pytest.mark.parametrize(
     ("body", "error"),
     [
+        (b"", "The document is empty"),
         (b"\n\n ", "The document is empty. at offset: 3"),
-        (b"\xef\xbb\xbf", "The document is empty. at offset: 3"),
-        (b"]", "Invalid value. at offset: 0"),
         (b"a = [1, 2]", "Invalid value. at offset: 0"),
-        (b'\n\n  {"instances": [1,}', "Invalid value. at offset: 21"),
         ('{"ä": [1,}'.encode(), "Invalid value. at offset: 10"),
-        (b'{"a": [1,]}', "Invalid value. at offset: 9"),
-        (b'{"a": }', "Invalid value. at offset: 6"),
-        (b'{"a": [', "Invalid value. at offset: 7"),
-        (b'{"a": tru }', "Invalid value. at offset: 6"),
         (b'{"a": -x}', "Invalid value. at offset: 6"),
-        (b'{"a": Nan}', "Invalid value. at offset: 6"),
-        (
-            b'{"a": [1 2]}',
-            f"{COMMA} at offset: 9",
-        ),
-        (b'{"a": ["b"', f"{COMMA} at offset: 10"),
+        (b'{"a": [1 2]}', f"{COMMA} at offset: 9"),
         (b'{"a": 01}', f"{COMMA} at offset: 7"),
-        (b'{"a": 1', f"{COMMA} at offset: 7"),
         (b"{a: 1}", "Missing a name for object member. at offset: 1"),
         (b'{"a": 1, }', "Missing a name for object member. at offset: 9"),
         (b'{"a" 1}', "Missing a colon after a name of object member. at offset: 5"),
         (b'{"a": "b', "Missing a closing quotation mark in string. at offset: 6"),
         (b'{"a": "b\n"}', "Invalid encoding in string. at offset: 8"),
+        # TensorFlow Serving accepts this one, which docs/embedded_server.md says.
+        (b'{"a": "b\xff"}', "Invalid encoding in string. at offset: 8"),
         (b'{"a": "b\\x"}', "Invalid escape character in string. at offset: 8"),
-        (
-            b'{"a": "\\u12g4"}',
-            "Incorrect hex digit after \\u escape in string. at offset: 8",
-        ),
         (
             b'{"a": "\\ud83d\\u12"}',
             "Incorrect hex digit after \\u escape in string. at offset: 14",
         ),
-        *(
-            (body, "The surrogate pair in string is invalid.")
-            for body in (
-                b'{"a": "\\ud800"}',
-                b'{"a": "b\\ud83d\\ud83d"}',
-                b'{"b": "\\udfff"}',
-            )
-        ),
-        (b'{"a": 1.}', f"{COMMA} at offset: 7"),
-        *(
-            (b'{"a": %b}' % number, "Number too big to be stored in double.")
-            for number in (b"1e400", b"-1e309", b"9" * 5000)
-        ),
+        (b'{"a": "b\\ud83d\\ud83d"}', "The surrogate pair in string is invalid."),
+        (b'{"b": "\\udfff"}', "The surrogate pair in string is invalid."),
+        (b'{"a": 1e400}', "Number too big to be stored in double."),
+        (b"9" * 5000, "Number too big to be stored in double."),
         (b"[" * 100_000, "The document is nested too deeply"),
         (b'{"a":' * 100_000, "The document is nested too deeply"),
     ],
@@ -74,20 +51,6 @@ def test_errors(body, error):
         parse_document(body)
     assert caught.value.message == f"JSON Parse error: {error}"
     assert caught.value.code.name == "INVALID_ARGUMENT"
-
-
-def test_an_empty_body_has_no_offset():
-    with pytest.raises(ServingError) as caught:
-        parse_document(b"")
-    assert caught.value.message == "JSON Parse error: The document is empty"
-
-
-def test_strings_that_are_not_utf_8_are_refused():
-    """TensorFlow Serving accepts them, which docs/embedded_server.md says."""
-    with pytest.raises(ServingError) as caught:
-        parse_document(b'{"a": "b\xff"}')
-    expected = "JSON Parse error: Invalid encoding in string. at offset: 8"
-    assert caught.value.message == expected
 
 
 def test_numbers_that_json_does_not_have():

@@ -85,9 +85,7 @@ def test_binary_values(key):
         check(arrays({key: [{"b64": text}]}, x="string"), "x", texts(long))
 
 
-@pytest.mark.parametrize(
-    "text", ["AA=", "AAA==", "A", "AAAA=", "=", "AA==AA==", "A_-A"]
-)
+@pytest.mark.parametrize("text", ["AA=", "A", "=", "AA==AA==", "A_-A"])
 def test_base64_that_absl_refuses(text):
     with pytest.raises(ServingError, match="Unable to base64 decode"):
         arrays({"inputs": [{"b64": text}]}, x="string")
@@ -113,7 +111,7 @@ def test_at_most_32_dimensions(dtype):
         body = b'{"%b": %b%b%b}'
         found = arrays(body % (key, b"[" * 32, value, b"]" * 32), x=dtype)
         assert found["x"].shape == (1,) * 32
-        for levels in (33, 64, 65, 100, 500):
+        for levels in (33, 500):
             for inner in (value, b""):
                 with pytest.raises(ServingError) as caught:
                     arrays(body % (key, b"[" * levels, inner, b"]" * levels), x=dtype)
@@ -122,89 +120,32 @@ def test_at_most_32_dimensions(dtype):
                 assert len(caught.value.message) < 500
 
 
-def test_an_irrelevant_member_may_have_any_value():
-    deep = b"[" * 500 + b"]" * 500
-    found = arrays(b'{"instances": [1], "nested": %b}' % deep, x="int32")
-    check(found, "x", np.array([1], np.int32))
-    with pytest.raises(ServingError, match="key must be a string value") as caught:
-        arrays(b'{"signature_name": %b}' % deep, x="int32")
-    # Of a large value, messages have the beginning.
-    assert len(caught.value.message) < 500
-
-
-def test_the_first_of_members_with_the_same_name_counts():
-    body = b'{"instances": [{"x": 1, "x": 2}], "instances": [3], "inputs": [4]}'
-    with pytest.raises(ServingError, match="only one of 'inputs' or"):
-        arrays(body, x="int32")
-    found = arrays(body.replace(b', "inputs": [4]', b""), x="int32")
-    check(found, "x", np.array([1], np.int32))
-
-
-def test_what_follows_the_document_and_a_byte_order_mark_are_ignored():
-    body = b'\xef\xbb\xbf {"instances": ["a"]} and more'
-    check(arrays(body, x="string"), "x", texts(b"a"))
-
-
 STRING = MappingProxyType({"x": "string"})
 FLOAT = MappingProxyType({"x": "float32"})
 INT = MappingProxyType({"x": "int32"})
-NAMED = MappingProxyType({"int_tensor": "int32", "str_tensor": "string"})
+TWO = MappingProxyType({"x": "string", "y": "string"})
 PARSE = "JSON Parse error: "
 FAILED = (
     r"Failed to process element: {} of 'instances' list\. Error: INVALID_ARGUMENT: "
 )
 
 
-def refused_bodies():
-    """Returns bodies, dtypes of inputs by name, and patterns of messages."""
+def refused_documents():
+    """Returns bodies with other members or shapes: body, dtypes, pattern of message."""
     return (
         (b"", STRING, PARSE + "The document is empty$"),
-        (
-            b'{"instances": ["a"',
-            STRING,
-            PARSE + "Missing a comma or ']' .* offset: 18$",
-        ),
         (b"[1]", STRING, r"JSON Value: \[1\] Is not object"),
         ({}, STRING, "Missing 'inputs' or 'instances' key"),
-        (
-            {"signature_name": 1},
-            STRING,
-            ".*'signature_name' key must be a string value",
-        ),
-        (
-            {"instances": [], "inputs": []},
-            STRING,
-            ".*expecting only one of 'inputs' or",
-        ),
+        ({"signature_name": 1}, STRING, ".*'signature_name' key must be a string"),
+        ({"instances": [], "inputs": []}, STRING, ".*only one of 'inputs' or"),
         ({"instances": []}, STRING, ".*No values in 'instances' array"),
         ({"instances": "a"}, STRING, ".*Expecting 'instances' to be an list/array"),
-        (
-            {"instances": ["a", {"x": "b"}]},
-            STRING,
-            "Expecting value/list but got object",
-        ),
-        (
-            {"instances": [{"x": "b"}, "a"]},
-            STRING,
-            "Expecting object but got list at item 1",
-        ),
-    )
-
-
-def refused_shapes():
-    """Returns values of other shapes, as `refused_bodies` does."""
-    words = {"str_tensor": ["foo", "bar"]}
-    row = {"int_tensor": [[1, 2], [3, 4], [5, 6]], **words}
-    return (
+        ({"instances": ["a", {"x": "b"}]}, STRING, "Expecting value/list but got"),
+        ({"instances": [{"x": "b"}, "a"]}, STRING, "Expecting object but got list at"),
         (
             {"instances": [[1, 2], [3, 4], [5, 6, 7]]},
             INT,
             FAILED.format(2) + "Expecting tensor size: 2 but got: 3$",
-        ),
-        (
-            {"instances": [[1, 2], [3, 4], [[5, 6]]]},
-            INT,
-            FAILED.format(2) + r"Expecting shape \[2\] but got: \[1,2\]$",
         ),
         (
             {"instances": [[[1, 2], [3, 4], [5, 6]], [[1, 2, 3], [4, 5, 6]]]},
@@ -212,41 +153,14 @@ def refused_shapes():
             FAILED.format(1) + r"Expecting shape \[3,2\] but got: \[2,3\]$",
         ),
         (
-            {"instances": [1, [1]]},
-            INT,
-            FAILED.format(1) + r"Expecting shape \[\] but got: \[1\]$",
+            {"instances": [{"a": "x", "b": [1]}, {"a": "y", "b": []}]},
+            {"a": "string", "b": "int32"},
+            FAILED.format("1 key: b") + "Expecting tensor size: 1 but got: 0$",
         ),
-        (
-            {"instances": [1, 2, []]},
-            INT,
-            FAILED.format(2) + "Expecting tensor size: 1 but got: 0$",
-        ),
-        (
-            {"instances": [row, {"int_tensor": [[[7, 8], [9, 0], [1, 2]]], **words}]},
-            NAMED,
-            FAILED.format("1 key: int_tensor")
-            + r"Expecting shape \[3,2\] but got: \[1,3,2\]$",
-        ),
-        (
-            {"instances": [{**words, "int_tensor": [1]}, {**words, "int_tensor": []}]},
-            NAMED,
-            FAILED.format("1 key: int_tensor") + "Expecting tensor size: 1 but got: 0$",
-        ),
-    )
-
-
-def refused_lists():
-    """Returns lists that differ within a row or column, as `refused_bodies` does."""
-    return (
         (
             {"instances": [["a"], ["b", ["c"]]]},
             STRING,
             FAILED.format(1) + "Encountered list at unexpected level: 1 expected < 1$",
-        ),
-        (
-            {"inputs": ["a", ["b"]]},
-            STRING,
-            "Encountered list at unexpected level: 1 expected < 1$",
         ),
         (
             {"inputs": [["a"], "b"]},
@@ -262,8 +176,8 @@ def refused_lists():
     )
 
 
-def refused_names():
-    """Returns bodies whose names are others, as `refused_bodies` does."""
+def refused_values():
+    """Returns bodies with other names or types, as `refused_documents` does."""
     return (
         (
             {"instances": [{"y": "b"}]},
@@ -271,87 +185,32 @@ def refused_names():
             FAILED.format("0 key: y") + "JSON object: does not have named input: y$",
         ),
         ({"instances": [{}]}, STRING, ".*keys must be equal to: x"),
-        (
-            {"instances": ["a"]},
-            {"x": "string", "y": "string"},
-            "instances is a plain list",
-        ),
-        (
-            {"inputs": ["a"]},
-            {"x": "string", "y": "string"},
-            "inputs is a plain value/list",
-        ),
-        ({"inputs": {"x": 1}}, {"x": "int32", "y": "int32"}, "Missing named input: y"),
+        ({"instances": ["a"]}, TWO, "instances is a plain list"),
+        ({"inputs": ["a"]}, TWO, "inputs is a plain value/list"),
+        ({"inputs": {"x": "a"}}, TWO, "Missing named input: y"),
         ({"instances": ["a"]}, {}, "Failed to get input map for signature: DEFAULT"),
-    )
-
-
-def refused_values():
-    """Returns values of other types, as `refused_bodies` does."""
-    return (
         (
             {"instances": ["a", None]},
             STRING,
             FAILED.format(1)
             + "JSON Value: null Type: Null is not of expected type: string$",
         ),
-        (
-            {"instances": ["x"]},
-            FLOAT,
-            '.*JSON Value: "x" Type: String is not .* type: float',
-        ),
-        (
-            {"instances": [None]},
-            FLOAT,
-            ".*JSON Value: null Type: Null is not of expected",
-        ),
-        (
-            {"instances": [True]},
-            FLOAT,
-            ".*JSON Value: true Type: True is not of expected",
-        ),
-        (
-            {"instances": [{"b64": "AA"}]},
-            FLOAT,
-            ".*Type: Object is not of expected type",
-        ),
-        (
-            {"instances": [1]},
-            STRING,
-            ".*JSON Value: 1 Type: Number is not .* type: string",
-        ),
-        ({"instances": [1.0]}, {"x": "int32"}, ".*is not of expected type: int32"),
-        ({"instances": [2**31]}, {"x": "int32"}, ".*is not of expected type: int32"),
+        ({"instances": ["x"]}, FLOAT, '.*Value: "x" Type: String is not .* float'),
+        ({"instances": [True]}, FLOAT, ".*Value: true Type: True is not of expected"),
+        ({"instances": [{"b64": "AA"}]}, FLOAT, ".*Type: Object is not of expected"),
+        ({"instances": [1]}, STRING, ".*Value: 1 Type: Number is not .* string"),
+        ({"instances": [1.0]}, INT, ".*is not of expected type: int32"),
+        ({"instances": [2**31]}, INT, ".*is not of expected type: int32"),
         ({"instances": [-1]}, {"x": "uint64"}, ".*is not of expected type: uint64"),
         ({"instances": [1]}, {"x": "bool"}, ".*is not of expected type: bool"),
-        (
-            {"instances": [{"b64": "?"}]},
-            STRING,
-            FAILED.format(0) + "Unable to base64 decode$",
-        ),
-        (
-            {"inputs": [{"b64": "AA", "c": 1}]},
-            STRING,
-            ".*not formatted correctly for base",
-        ),
+        ({"inputs": [{"b64": "AA", "c": 1}]}, STRING, ".*not formatted correctly for"),
         ({"inputs": [1]}, {"x": "complex64"}, "Conversion of JSON Value: 1 to type"),
-        (
-            {"instances": [1]},
-            {"x": "complex64"},
-            "Failed to process element: 0 of 'instances' list. Error: UNIMPLEMENTED: ",
-        ),
     )
 
 
 @pytest.mark.parametrize(
     ("body", "dtypes", "message"),
-    (
-        *refused_bodies(),
-        *refused_shapes(),
-        *refused_lists(),
-        *refused_names(),
-        *refused_values(),
-    ),
+    (*refused_documents(), *refused_values()),
 )
 def test_refusals(body, dtypes, message):
     with pytest.raises(ServingError) as caught:

@@ -1,7 +1,6 @@
 """Loading of a version: with and without batching, and warm-up requests."""
 
 import os
-import shutil
 import sys
 import threading
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.serving.server import loading
-from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler, Task
+from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
 from tests.serving.server.warm_up_requests import predict_log, write
@@ -64,14 +63,6 @@ def test_each_version_may_have_batches_of_its_own(base, scheduler):
         without.close()
 
 
-def test_warm_up_has_the_batches_of_its_version(base, scheduler):
-    loader = Loader(scheduler=scheduler, per_model_batching=True)
-    write(base / "1", predict_log("sums", ids=[[1]] * 3))
-    write_batching(base / "1", "max_batch_size { value: 2 }")
-    with pytest.raises(ServingError, match="larger than maximum input batch size 2"):
-        loader(base / "1")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -105,13 +96,6 @@ def test_a_warm_up_request_that_fails_fails_the_load(base):
     Loader(warm_up_iterations=0)(base / "1").close()
 
 
-def test_a_missing_version_is_not_found(base):
-    shutil.rmtree(base / "1")
-    with pytest.raises(ServingError) as caught:
-        Loader()(base / "1")
-    assert caught.value.code.name == "NOT_FOUND"
-
-
 def test_warm_up_leaves_the_cores_to_other_threads(base, monkeypatch):
     """Its thread has a lower priority than that of the caller, which keeps its own."""
 
@@ -125,15 +109,3 @@ def test_warm_up_leaves_the_cores_to_other_threads(base, monkeypatch):
     # Only Linux has a priority for each thread.
     assert found[0] > before or sys.platform != "linux"
     assert priority() == before
-
-
-def test_warm_up_does_not_wait_for_the_batches_of_others(base, scheduler):
-    """They may wait for a thread as long as there are requests."""
-    write(base / "1", predict_log("sums", ids=[[1]] * 3))
-    gate = threading.Event()
-    blocked = scheduler.schedule(
-        "other requests", 1, lambda sizes: [Task(None, 1)], lambda _: gate.wait(60)
-    )
-    Loader(scheduler=scheduler)(base / "1").close()
-    assert not blocked[0].future.done()
-    gate.set()

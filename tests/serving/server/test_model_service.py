@@ -51,19 +51,6 @@ def test_a_new_model_is_available_when_the_reload_returns(client, base, tmp_path
     assert message == "Servable not found for request: Latest(translate)"
 
 
-def test_a_new_model_that_cannot_be_loaded(client, base, saved, tmp_path):
-    shutil.copytree(saved / "1", tmp_path / "other" / "1")
-    (tmp_path / "other" / "1" / "saved_model.pb").write_bytes(b"broken")
-    config = single_model("translate", str(base))
-    config.MergeFrom(single_model("other", str(tmp_path / "other")))
-    code, message = refusal(lambda: reload(client, config))
-    assert code == "UNKNOWN"
-    assert message.startswith(
-        "1 model(s) did not become available: {{{name: other version: 1} due to error"
-    )
-    assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
-
-
 def test_a_refused_reload_changes_nothing(client, base, tmp_path, capfd):
     """However often it is sent; also if the served model is not in its list."""
     empty = tmp_path / "empty"
@@ -89,15 +76,6 @@ def test_a_refused_reload_changes_nothing(client, base, tmp_path, capfd):
     # Folders are still watched.
     shutil.rmtree(base / "2")
     client.wait_for_states({2: "END", 1: "AVAILABLE"})
-
-
-def test_a_model_that_failed_to_load_is_refused_again(client, base, saved, tmp_path):
-    shutil.copytree(saved / "1", tmp_path / "other" / "1")
-    (tmp_path / "other" / "1" / "saved_model.pb").write_bytes(b"broken")
-    config = single_model("translate", str(base))
-    config.MergeFrom(single_model("other", str(tmp_path / "other")))
-    codes = [refusal(lambda: reload(client, config))[0] for _ in range(2)]
-    assert codes == ["UNKNOWN"] * 2
 
 
 def test_a_reload_that_waits_can_be_corrected_by_another(

@@ -14,8 +14,8 @@ from tensorflow_serving.config import model_server_config_pb2
 from t2t_keras.serving.server.configs import single_model
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
-from t2t_keras.serving.server.models import Models, WatchOptions
-from t2t_keras.serving.server.versions import Retries, State
+from t2t_keras.serving.server.models import Models
+from t2t_keras.serving.server.versions import State
 from tests.serving.server.clients import QUICK, wait_until
 
 
@@ -136,17 +136,6 @@ def test_a_configuration_that_is_refused_changes_nothing(make_models, base):
     assert refusal(lambda: models.versions(spec("n")))[0] == "NOT_FOUND"
 
 
-def test_an_option_allows_a_new_label_before_its_version_is_loaded(make_models, base):
-    models = make_models(WatchOptions(0.05, Retries(0), labels_for_unavailable=True))
-    label = 'version_labels { key: "good" value: 2 }'
-    models.wait_until_available(models.configure(config(("m", base, label))), 60)
-    assert find_version(models, label="good") == 2
-    # A label in use is not moved to a version that is not loaded.
-    moved = config(("m", base, label.replace("2", "3")))
-    assert refusal(lambda: models.configure(moved))[0] == "FAILED_PRECONDITION"
-    assert find_version(models, label="good") == 2
-
-
 def test_folders_are_watched(make_models, base, saved):
     models = make_models()
     models.wait_until_available(models.configure(single_model("m", str(base))), 60)
@@ -174,26 +163,6 @@ def test_a_missing_base_path_unloads_nothing(make_models, base):
     # It is logged once, not at every poll.
     threading.Event().wait(0.3)
     assert sum("Could not find base path" in line for line in lines) == 1
-
-
-def test_watching_can_be_disabled(make_models, base, saved):
-    models = make_models(WatchOptions(0, Retries(0)))
-    models.wait_until_available(models.configure(single_model("m", str(base))), 60)
-    models.start_watching()
-    shutil.copytree(saved / "3", base / "3")
-    threading.Event().wait(0.3)
-    assert models.describe() == "m version 2"
-
-
-def test_waiting_ends_when_loading_is_given_up(make_models, base):
-    (base / "2" / "saved_model.pb").write_bytes(b"broken")
-    models = make_models()
-    names = models.configure(single_model("m", str(base)))
-    code, message = refusal(lambda: models.wait_until_available(names, 60))
-    assert code == "UNKNOWN"
-    assert message.startswith(
-        "1 model(s) did not become available: {{{name: m version: 2} due to error: "
-    )
 
 
 @pytest.mark.parametrize("folder_exists", [True, False])
@@ -257,17 +226,6 @@ def test_a_fault_of_one_folder_or_model_concerns_no_other(
     ]
 
 
-def test_very_many_problems_are_logged_in_few_lines(make_models, tmp_path):
-    lines = []
-    models = make_models(lines=lines)
-    missing = [(f"m{i}", tmp_path / f"missing{i}", "") for i in range(5000)]
-    refusal(lambda: models.configure(config(*missing)))
-    assert lines == []
-    models.configure(config(*missing), starting=True)
-    assert len(lines) == 21
-    assert lines[-1] == "… and 4,980 more such problems"
-
-
 def test_closing_waits_for_requests_and_then_cancels_them(make_models, base):
     """A request without a deadline must not keep a server from stopping."""
     entered = threading.Barrier(2)
@@ -295,20 +253,3 @@ def test_closing_waits_for_requests_and_then_cancels_them(make_models, base):
                     future.result(60)
                 assert caught.value.code.name in ("CANCELLED", "ABORTED")
             assert models.versions(spec())[0].state is State.END
-
-
-def test_versions_of_a_model(make_models, base):
-    models = make_models()
-    models.wait_until_available(models.configure(config(("m", base, ""))), 60)
-    assert [v.number for v in models.versions(spec())] == [2]
-    assert [v.number for v in models.versions(spec(version=2))] == [2]
-    # A label is ignored, whether it is known or not.
-    assert [v.number for v in models.versions(spec(label="new"))] == [2]
-    assert refusal(lambda: models.versions(spec(version=7))) == (
-        "NOT_FOUND",
-        "Could not find version 7 of model m",
-    )
-    assert refusal(lambda: models.versions(spec("n"))) == (
-        "NOT_FOUND",
-        "Could not find any versions of model n",
-    )

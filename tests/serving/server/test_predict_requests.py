@@ -1,6 +1,5 @@
 """PredictionService under load: own answers, batching, deadlines, new versions."""
 
-import contextlib
 import itertools
 import random
 import shutil
@@ -9,17 +8,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import grpc
 import numpy as np
 import pytest
 
 from t2t_keras.serving.server.batching import BatchingOptions
-from t2t_keras.serving.server.loading import Servable
 from tests.serving.server.clients import (
     refusal,
     request,
     serving,
-    started,
     wait_until,
 )
 
@@ -162,60 +158,6 @@ def test_the_deadline_of_a_client_stops_the_work(base, batching):
         shutil.rmtree(base / "2")
         client.wait_for_states({2: "END", 1: "AVAILABLE"})
         assert time.monotonic() - start < 50
-
-
-class GatedModels:
-    """Fake models with one version, whose requests wait at a gate."""
-
-    def __init__(self, session):
-        self.session = session
-        self.entered = threading.Semaphore(0)
-        self.gate = threading.Event()
-
-    def is_known(self, name):
-        return True
-
-    @contextlib.contextmanager
-    def use(self, model_spec):
-        def run(feeds, fetches, timeout_seconds, cancel_token=None):
-            self.entered.release()
-            self.gate.wait(60)
-            return self.session.run(feeds, fetches, timeout_seconds, cancel_token)
-
-        yield 1, Servable(run, self.session.signatures, lambda: None)
-
-
-def test_too_many_requests_are_refused_at_once(session):
-    models = GatedModels(session)
-    with started(models, max_running=2) as client, ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(client.predict, text=[b"a"]) for _ in range(2)]
-        for _ in waiting:
-            assert models.entered.acquire(timeout=60)
-        code, message = refusal(lambda: client.predict(text=[b"b"]))
-        assert code == "RESOURCE_EXHAUSTED"
-        assert message.startswith("The server is working on 2 requests")
-        # Requests that do not run the model are still answered.
-        assert client.metadata("signature_def").model_spec.version.value == 1
-        models.gate.set()
-        for future in waiting:
-            assert future.result()["translation"] == [b"v2:a"]
-        assert client.predict(text=[b"b"])["translation"] == [b"v2:b"]
-
-
-def test_a_full_queue_refuses_and_never_hangs(base):
-    options = BatchingOptions(max_batch_size=1, max_enqueued_batches=2)
-    with serving(base, options) as client, ThreadPoolExecutor(12) as pool:
-
-        def ask(_):
-            try:
-                return client.predict("busy", timeout=60, seconds=[0.5])["done"]
-            except grpc.RpcError as error:
-                return error.code().name
-
-        results = list(pool.map(ask, range(12)))
-        answered = [each for each in results if isinstance(each, list)]
-        assert len(answered) >= 3  # one running and two waiting
-        assert set(map(str, results)) == {str(answered[0]), "UNAVAILABLE"}
 
 
 def test_a_text_of_many_dimensions_is_refused(base):

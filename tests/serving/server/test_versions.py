@@ -152,16 +152,6 @@ def test_a_request_in_flight_keeps_its_version():
     harness.wait(v2=State.AVAILABLE, v1=State.END)
 
 
-def test_an_error_in_a_request_releases_the_version():
-    harness = Harness()
-    harness.want(1)
-    harness.wait(v1=State.AVAILABLE)
-    with pytest.raises(ZeroDivisionError), harness.model.use(1):
-        raise ZeroDivisionError
-    harness.want()
-    harness.wait(v1=State.END)
-
-
 def test_loading_is_retried():
     harness = Harness(Retries(10**6, 0.01))
     harness.fail.add("1")
@@ -171,31 +161,6 @@ def test_loading_is_retried():
     harness.wait(v1=State.AVAILABLE)
     assert harness.lines[0].endswith("1 is rotten; trying again in 0.01 s")
     assert harness.model.versions()[0].error is None
-
-
-def test_there_is_no_error_before_loading_is_given_up():
-    """TensorFlow Serving reports OK for a version in LOADING."""
-    harness = Harness(Retries(1, 1000.0))
-    harness.fail.add("1")
-    harness.want(1)
-    wait_until(lambda: len(harness.lines) == 1)
-    (version,) = harness.model.versions()
-    assert (version.state, version.error) == (State.LOADING, None)
-    harness.want()
-    harness.wait(v1=State.END)
-    assert version.error.message == "1 is rotten"
-
-
-def test_only_the_newest_old_version_stays_while_the_new_one_loads():
-    harness = Harness()
-    harness.want(1, 3, 2)
-    harness.wait(v3=State.AVAILABLE, v2=State.AVAILABLE, v1=State.AVAILABLE)
-    harness.slow["4"] = threading.Event()
-    harness.want(4)
-    end = State.END
-    harness.wait(v4=State.LOADING, v3=State.AVAILABLE, v2=end, v1=end)
-    harness.slow["4"].set()
-    harness.wait(v4=State.AVAILABLE, v3=end, v2=end, v1=end)
 
 
 def test_loading_is_given_up_after_all_retries():
@@ -208,16 +173,6 @@ def test_loading_is_given_up_after_all_retries():
         *["trying again in 0.001 s"] * 3,
         "giving up",
     ]
-
-
-def test_a_version_that_is_no_longer_wanted_is_not_retried():
-    harness = Harness(Retries(5, 1000.0))
-    harness.fail.add("1")
-    harness.want(1)
-    wait_until(lambda: len(harness.lines) == 1)
-    harness.want()
-    harness.wait(v1=State.END)
-    assert harness.events == ["load 1"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -241,38 +196,3 @@ def test_a_version_removed_and_added_while_loading_is_loaded_again(fails):
     assert harness.model.versions() == [new]
     with harness.model.use(1) as (_, servable):
         assert servable is new.servable
-
-
-def test_a_version_removed_while_loading_is_unloaded():
-    harness = Harness()
-    harness.slow["1"] = threading.Event()
-    harness.want(1)
-    harness.wait(v1=State.LOADING)
-    harness.want()
-    harness.slow["1"].set()
-    harness.wait(v1=State.END)
-    assert harness.events == ["load 1", "close 1"]
-
-
-def test_several_versions_are_served_at_once():
-    harness = Harness()
-    harness.want(1, 2, 10)
-    harness.wait(v10=State.AVAILABLE, v2=State.AVAILABLE, v1=State.AVAILABLE)
-    assert list(harness.states()) == [10, 2, 1]  # the newest first
-    with harness.model.use(2) as (number, _):
-        assert number == 2
-    with harness.model.use(None) as (number, _):
-        assert number == 10
-    # 10 is unloaded at once, because 2 is wanted and available.
-    harness.want(1, 2)
-    harness.wait(v10=State.END, v2=State.AVAILABLE, v1=State.AVAILABLE)
-
-
-@pytest.mark.parametrize(
-    ("number", "wanted"), [(None, "Latest(m)"), (7, "Specific(m, 7)")]
-)
-def test_a_missing_version_is_not_found(number, wanted):
-    with pytest.raises(ServingError) as caught, Harness().model.use(number):
-        pass
-    assert caught.value.code.name == "NOT_FOUND"
-    assert caught.value.message == f"Servable not found for request: {wanted}"

@@ -6,7 +6,7 @@ import pytest
 from tensorflow_serving.apis import prediction_log_pb2
 
 from t2t_keras.serving.server.errors import ServingError
-from t2t_keras.serving.server.loading import WARM_UP_FILE, warm_up
+from t2t_keras.serving.server.loading import warm_up
 from tests.serving.server.warm_up_requests import predict_log, write
 
 
@@ -21,11 +21,6 @@ def counting_run(session):
 
     run.seen = seen
     return run
-
-
-def test_the_path_of_the_requests():
-    """TensorFlow Serving reads this path."""
-    assert WARM_UP_FILE.as_posix() == "assets.extra/tf_serving_warmup_requests"
 
 
 def test_each_record_is_run_in_order(session, counting_run, tmp_path):
@@ -62,11 +57,6 @@ FAILING = MappingProxyType(
             "FAILED_PRECONDITION",
             '"x" not',
         ),
-        "an input that is gone": (
-            predict_log(t=[b"a"]),
-            "INVALID_ARGUMENT",
-            "alias: text",
-        ),
         "no log at all": (b"\xff\xff\xff", "INVALID_ARGUMENT", "Failed to parse"),
         "to classify": (
             prediction_log_pb2.PredictionLog(
@@ -74,13 +64,6 @@ FAILING = MappingProxyType(
             ),
             "UNIMPLEMENTED",
             "Unsupported log_type for warmup: classify_log; expected predict_log",
-        ),
-        "a session's log": (
-            prediction_log_pb2.PredictionLog(
-                session_run_log=prediction_log_pb2.SessionRunLog()
-            ),
-            "UNIMPLEMENTED",
-            "Unsupported log_type for warmup: session_run_log",
         ),
     }
 )
