@@ -1,14 +1,12 @@
 """Our messages, compared with TensorFlow Serving's: descriptions and bytes."""
 
 import random
-import struct
 from types import MappingProxyType
 
 import pytest
-from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
-from tensorflow.core.framework import tensor_pb2, types_pb2
+from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
 from t2t_keras.serving.proto_files import load_messages
@@ -146,62 +144,3 @@ def test_what_we_write_is_read_by_tensorflow_serving(seed):
         assert values(parsed, ours.DESCRIPTOR) == values(message, ours.DESCRIPTOR)
         again = ours.FromString(parsed.SerializeToString())
         assert values(again, ours.DESCRIPTOR) == values(message, ours.DESCRIPTOR)
-
-
-@given(SEEDS)
-def test_damaged_bytes_are_refused_only_where_tensorflow_serving_refuses_them(seed):
-    generator = random.Random(seed)
-    for ours, real in PAIRS:
-        message = real()
-        fill(message, generator)
-        data = bytearray(message.SerializeToString())
-        for _ in range(generator.randrange(4) if data else 0):
-            data[generator.randrange(len(data))] = generator.randrange(256)
-        damaged = bytes(data[: generator.randrange(len(data) + 1)])
-        try:
-            expected = real.FromString(damaged)
-        except DecodeError:
-            continue
-        parsed = ours.FromString(damaged)
-        # As text, because a number that is not a number is not equal to itself.
-        assert repr(values(parsed, ours.DESCRIPTOR)) == repr(
-            values(expected, ours.DESCRIPTOR)
-        )
-
-
-def varint(number):
-    """Returns the bytes of a number in base 128, by the rules of the wire format."""
-    number %= 2**64
-    digits = [number >> shift & 127 for shift in range(0, 64, 7)]
-    while len(digits) > 1 and not digits[-1]:
-        digits.pop()
-    return bytes([digit | 128 for digit in digits[:-1]] + digits[-1:])
-
-
-@pytest.mark.parametrize("name", ["float_val", "int_val", "int64_val", "bool_val"])
-def test_repeated_numbers_are_read_packed_and_unpacked(name):
-    number = tensor_pb2.TensorProto.DESCRIPTOR.fields_by_name[name].number
-    numbers = [0, 1, 0, 1] if name == "bool_val" else [3, -2, 0, 2**31 - 128]
-    wire, encode = 0, varint
-    if name == "float_val":
-        wire, encode = 5, lambda value: struct.pack("<f", value)
-    encoded = [encode(each) for each in numbers]
-    unpacked = b"".join(varint(number << 3 | wire) + each for each in encoded)
-    packed = varint(number << 3 | 2) + varint(len(b"".join(encoded)))
-    for data in (unpacked, packed + b"".join(encoded), unpacked + unpacked):
-        for kind_of_message in (OURS["TensorProto"], tensor_pb2.TensorProto):
-            found = getattr(kind_of_message.FromString(data), name)
-            assert list(found) == numbers * (len(found) // 4) and len(found)
-
-
-def test_the_last_of_two_versions_counts():
-    version = predict_pb2.PredictRequest()
-    version.model_spec.version.value = 0
-    label = predict_pb2.PredictRequest()
-    label.model_spec.version_label = ""
-    data = [each.SerializeToString() for each in (version, label)]
-    for joined, choice in ((data, "version_label"), (data[::-1], "version")):
-        for ours, real in PAIRS[:1]:
-            found = [each.FromString(b"".join(joined)) for each in (ours, real)]
-            choices = [each.model_spec.WhichOneof("version_choice") for each in found]
-            assert choices == [choice, choice]

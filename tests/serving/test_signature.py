@@ -1,8 +1,5 @@
 """Names of signatures, inputs and outputs, which clients rely on."""
 
-import ast
-import inspect
-
 from t2t_keras.serving import signature
 
 
@@ -46,15 +43,3 @@ def test_names_are_unchanged():
         "OUTPUT_IDS": "output_ids",
         "OUTPUT_LENGTH": "output_length",
     }
-
-
-def test_no_name_ends_in_bytes():
-    """Over REST, TensorFlow Serving encodes outputs with this suffix in base64."""
-    names = [value for name, value in vars(signature).items() if name.isupper()]
-    assert [name for name in names if name.endswith("_bytes")] == []
-
-
-def test_the_module_has_no_imports():
-    tree = ast.parse(inspect.getsource(signature))
-    imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
-    assert imports == []

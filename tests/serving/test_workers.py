@@ -30,17 +30,6 @@ def test_functions_are_called_once_when_a_token_is_canceled():
     assert calls == ["inside", "late"]
 
 
-def test_results_and_errors():
-    async def main():
-        workers = Workers(2)
-        assert await workers.run(lambda _: 5) == 5
-        with pytest.raises(ZeroDivisionError):
-            await workers.run(lambda _: 1 / 0)
-        workers.close()
-
-    asyncio.run(main())
-
-
 def wait_for_token(token: CancelToken) -> None:
     """Work that ends when it is canceled."""
     cancelled = threading.Event()

@@ -131,11 +131,6 @@ def test_an_error_of_the_items_is_raised():
         list(run_batches(capitals, damaged(), concurrency=2, items_at_once=3))
 
 
-def test_a_missing_result_is_an_error():
-    with pytest.raises(ValueError, match="shorter"):
-        list(run_batches(lambda batch: batch[1:], "abc"))
-
-
 def test_threads_end_with_the_results():
     before = set(threading.enumerate())
     results = run_batches(

@@ -75,10 +75,6 @@ def test_a_server_that_ends_the_handshake_may_want_tls():
     assert "TLS" not in str(explain(Code.UNAVAILABLE, "Connection refused"))
 
 
-def test_a_status_without_details():
-    assert "no details" in str(explain(Code.UNAVAILABLE, None))
-
-
 def test_only_temporary_errors_are_retriable():
     for code in Code:
         expected = code in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.CANCELLED)

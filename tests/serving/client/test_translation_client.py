@@ -100,12 +100,6 @@ def test_prefixes_are_sent_with_the_texts(served):
             client.translate(["a", "b"], options, prefixes=prefixes)
 
 
-def test_another_signature_of_the_same_shape(served):
-    client, service = served
-    client.translate(["a"], signature_name="greedy")
-    assert service.requests[0].model_spec.signature_name == "greedy"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -164,15 +158,6 @@ def test_scores_of_given_translations():
         TargetScore(-7.0, -3.0, ("\ufffd", "ü", "</s>"), (-1.0, -2.0, -4.0), True),
     ]
     assert service.requests[0].model_spec.signature_name == "score"
-
-
-def test_an_answer_with_missing_rows_is_an_error():
-    def short(request):
-        return {name: value[:1] for name, value in shout(request).items()}
-
-    with serve(short) as (server, _), TranslationClient(server) as client:
-        with pytest.raises(ServerError, match="returned 1 value for 2 texts"):
-            client.translate(["a", "b"])
 
 
 def test_threads_can_share_a_client(served):

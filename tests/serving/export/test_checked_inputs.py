@@ -7,8 +7,6 @@ import tensorflow as tf
 from t2t_keras.serving.export.limits import (
     check_ids,
     check_option,
-    check_pairs,
-    check_texts,
 )
 
 V = 20
@@ -47,11 +45,3 @@ def test_an_option_is_for_all_rows_or_for_each():
         np.testing.assert_array_equal(checked, [7, 7, 7])
     with pytest.raises(tf.errors.InvalidArgumentError):
         check_option(tf.constant([1, 2]), shape, "x")
-
-
-def test_texts_and_pairs_are_unchanged():
-    texts = tf.constant(["a", "b"])
-    np.testing.assert_array_equal(check_texts(texts, "text"), texts)
-    source, target = check_pairs(texts, tf.constant(["c", "d"]))
-    np.testing.assert_array_equal(source, texts)
-    np.testing.assert_array_equal(target, [b"c", b"d"])

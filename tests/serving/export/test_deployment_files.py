@@ -1,13 +1,11 @@
 """Files for Kubernetes and Docker Compose: valid, and consistent with each other."""
 
 import contextlib
-import copy
 import http.server
 import re
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import check_jsonschema
 import kubernetes_validate
@@ -55,95 +53,18 @@ def services(base):
     return yaml.safe_load((base / "compose.yaml").read_text())["services"]
 
 
-def without(settings, *path):
-    """Returns a copy without the value at a path."""
-    changed = copy.deepcopy(settings)
-    parent = changed
-    for key in path[:-1]:
-        parent = parent[key]
-    del parent[path[-1]]
-    return changed
-
-
-def replace(settings, path, **values):
-    """Returns a copy with other values in the mapping at a path."""
-    changed = copy.deepcopy(settings)
-    parent = changed
-    for key in path:
-        parent = parent[key]
-    parent.update(values)
-    return changed
-
-
 @pytest.mark.parametrize("release", RELEASES)
 def test_kubernetes_accepts_the_resources(resources, release):
     for resource in resources.values():
         kubernetes_validate.validate(resource, release, strict=True)
 
 
-POD = ("spec", "template", "spec")
-CONTAINER = (*POD, "containers", 0)
-
-
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("Deployment", lambda x: replace(x, CONTAINER, readynessProbe={})),
-        ("Deployment", lambda x: replace(x, CONTAINER, args="--port=8500")),
-        ("Deployment", lambda x: without(x, "spec", "selector")),
-        ("Deployment", lambda x: without(x, *CONTAINER, "name")),
-        ("Deployment", lambda x: replace(x, POD, terminationGracePeriodSeconds="30")),
-        (
-            "Deployment",
-            lambda x: replace(x, (*CONTAINER, "startupProbe"), grpc={"port": "grpc"}),
-        ),
-        (
-            "Deployment",
-            lambda x: replace(x, (*CONTAINER, "securityContext"), runAsNonroot=True),
-        ),
-        ("HorizontalPodAutoscaler", lambda x: without(x, "spec", "maxReplicas")),
-        ("HorizontalPodAutoscaler", lambda x: replace(x, ("spec",), minReplicas="2")),
-        ("PodDisruptionBudget", lambda x: replace(x, ("spec",), maxUnavailible=1)),
-        ("Service", lambda x: replace(x, ("spec", "ports", 0), port="grpc")),
-    ],
-)
-def test_kubernetes_refuses_wrong_resources(resources, release, kind, change):
-    """Otherwise the test above could not fail."""
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(change(resources[kind]), release, strict=True)
-
-
-def check_compose(path: Path) -> int:
-    """Returns 0 if a file has the schema of the Compose specification."""
-    with pytest.raises(SystemExit) as ended:
-        check_jsonschema.main([str(path), "--builtin-schema=vendor.compose-spec"])
-    return ended.value.code
-
-
 def test_compose_accepts_the_services(base):
-    assert check_compose(base / "compose.yaml") == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda x: replace(x, ("services", "gateway"), depend_on=[]), "depend_on"),
-        (lambda x: replace(x, ("services", "gateway"), ports=5000), "gateway.ports"),
-        (
-            lambda x: replace(x, ("services", "gateway", "healthcheck"), retry=3),
-            "gateway.healthcheck",
-        ),
-        (lambda x: replace(x, ("services",), other={"image": 7}), "other.image"),
-        (lambda x: replace(x, (), service={}), "'service' does not match"),
-    ],
-)
-def test_compose_refuses_wrong_services(base, tmp_path, capsys, change, message):
-    compose = yaml.safe_load((base / "compose.yaml").read_text())
-    path = tmp_path / "compose.yaml"
-    path.write_text(yaml.safe_dump(change(compose)))
-    assert check_compose(path) == 1
-    assert message in capsys.readouterr().out
+    """It has the schema of the Compose specification."""
+    path = str(base / "compose.yaml")
+    with pytest.raises(SystemExit) as ended:
+        check_jsonschema.main([path, "--builtin-schema=vendor.compose-spec"])
+    assert ended.value.code == 0
 
 
 def test_the_parts_of_kubernetes_name_each_other(resources, pod, container):

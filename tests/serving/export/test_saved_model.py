@@ -5,7 +5,6 @@ import os
 import pytest
 import tensorflow as tf
 
-from t2t_keras.errors import UserError
 from t2t_keras.serving.export.saved_model import save_version
 
 
@@ -22,16 +21,6 @@ def small():
     )
     module.signatures = lambda: {"serving_default": module.double}
     return module
-
-
-def test_versions_count_up_and_other_folders_are_left_alone(small, tmp_path):
-    for name in ("3", "10", "notes", ".11", "12.old"):
-        (tmp_path / name).mkdir()
-    assert save_version(small, tmp_path) == tmp_path / "11"
-    assert save_version(small, str(tmp_path)) == tmp_path / "12"
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"3", "10", "11", "12", "notes", ".11", "12.old"}
-    assert (tmp_path / "12/saved_model.pb").is_file()
 
 
 def test_steps_run_in_order_before_the_version_gets_its_name(small, tmp_path):
@@ -52,22 +41,6 @@ def test_steps_run_in_order_before_the_version_gets_its_name(small, tmp_path):
     assert seen == ["first", "second"]
     assert version == tmp_path / "a/b/1"
     assert (version / "more").read_text() == "x"
-
-
-@pytest.mark.parametrize(
-    "error", [UserError("no"), KeyboardInterrupt(), OSError("full")]
-)
-def test_a_failing_step_leaves_nothing(small, tmp_path, error):
-    def fail(directory):
-        raise error
-
-    with pytest.raises(type(error)):
-        save_version(small, tmp_path / "export", (fail,))
-    assert os.listdir(tmp_path) == []
-    (tmp_path / "export/1").mkdir(parents=True)
-    with pytest.raises(type(error)):
-        save_version(small, tmp_path / "export", (fail,))
-    assert os.listdir(tmp_path / "export") == ["1"]
 
 
 def test_a_failed_save_is_an_os_error_and_leaves_nothing(small, tmp_path, monkeypatch):

@@ -2,16 +2,10 @@
 
 import pytest
 import yaml
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-    text_format,
-    wrappers_pb2,
-)
+from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
-from t2t_keras.errors import UserError
+from t2t_keras.serving.config_protos import batching_parameters
 from t2t_keras.serving.export.server_files import (
     find_differing_files,
     read_max_batch_size,
@@ -19,54 +13,6 @@ from t2t_keras.serving.export.server_files import (
     write_server_files,
 )
 from t2t_keras.serving.server.configs import read_batching
-
-WRAPPED = ".google.protobuf.Int64Value"
-# From session_bundle_config.proto and monitoring_config.proto, for which
-# tensorflow-serving-api has no Python module: message, field, number, type, repeated.
-FIELDS = (
-    ("BatchingParameters", "max_batch_size", 1, WRAPPED, False),
-    ("BatchingParameters", "batch_timeout_micros", 2, WRAPPED, False),
-    ("BatchingParameters", "max_enqueued_batches", 3, WRAPPED, False),
-    ("BatchingParameters", "num_batch_threads", 4, WRAPPED, False),
-    ("BatchingParameters", "allowed_batch_sizes", 6, "int64", True),
-    ("BatchingParameters", "pad_variable_length_inputs", 7, "bool", False),
-    ("PrometheusConfig", "enable", 1, "bool", False),
-    ("PrometheusConfig", "path", 2, "string", False),
-    ("MonitoringConfig", "prometheus_config", 1, ".s.PrometheusConfig", False),
-)
-NAMES = ("BatchingParameters", "PrometheusConfig", "MonitoringConfig")
-
-
-@pytest.fixture(scope="module")
-def messages():
-    """The classes of these messages."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name="s.proto",
-        package="s",
-        syntax="proto3",
-        dependency=["google/protobuf/wrappers.proto"],
-    )
-    kinds = descriptor_pb2.FieldDescriptorProto
-    described = {name: file.message_type.add(name=name) for name in NAMES}
-    for message, name, number, kind, repeated in FIELDS:
-        field = described[message].field.add(
-            name=name,
-            number=number,
-            label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
-        )
-        if kind.startswith("."):
-            field.type, field.type_name = kinds.TYPE_MESSAGE, kind
-        else:
-            field.type = getattr(kinds, f"TYPE_{kind.upper()}")
-    pool = descriptor_pool.DescriptorPool()
-    wrappers = descriptor_pb2.FileDescriptorProto()
-    wrappers_pb2.DESCRIPTOR.CopyToProto(wrappers)
-    pool.Add(wrappers)
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"s.{name}"))
-        for name in NAMES
-    }
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +34,10 @@ def test_the_list_of_models(base):
     assert model.model_version_policy.latest.num_versions == 1
 
 
-def test_batching_parameters(base, messages, tmp_path):
+def test_batching_parameters(base, tmp_path):
     write_batching_parameters(tmp_path, (1, 3, 8))
     for path in (base / "batching.config", tmp_path / "batching_params.pbtxt"):
-        parsed = text_format.Parse(path.read_text(), messages["BatchingParameters"]())
+        parsed = text_format.Parse(path.read_text(), batching_parameters())
         assert parsed.max_batch_size.value == 8
         assert list(parsed.allowed_batch_sizes) == [1, 3, 8]
         assert parsed.num_batch_threads.value >= 1
@@ -101,13 +47,10 @@ def test_batching_parameters(base, messages, tmp_path):
         assert not parsed.pad_variable_length_inputs
 
 
-def test_monitoring(base, messages):
-    text = (base / "monitoring.config").read_text()
-    parsed = text_format.Parse(text, messages["MonitoringConfig"]())
-    assert parsed.prometheus_config.enable
-    assert parsed.prometheus_config.path == "/monitoring/prometheus/metrics"
-    with pytest.raises(text_format.ParseError):
-        text_format.Parse("prometheus { }", messages["MonitoringConfig"]())
+def test_monitoring(base):
+    text = " ".join((base / "monitoring.config").read_text().split())
+    path = "/monitoring/prometheus/metrics"
+    assert text.endswith(f'prometheus_config {{ enable: true path: "{path}" }}')
 
 
 def test_kubernetes_and_docker_start_the_same_server(base):
@@ -167,11 +110,6 @@ def test_kept_files_that_differ_are_listed(tmp_path):
     assert kept_names(tmp_path, "m", (1, 2), xla=True) == named - {"models.config"}
 
 
-def test_no_file_contains_a_path_of_this_machine(base):
-    for path in base.iterdir():
-        assert str(base) not in path.read_text()
-
-
 def test_the_largest_request_equals_that_of_the_embedded_server(tmp_path):
     path = tmp_path / "batching.config"
     for text in (
@@ -185,12 +123,3 @@ def test_the_largest_request_equals_that_of_the_embedded_server(tmp_path):
         path.write_text(text)
         most = read_batching(str(path), num_batch_threads=1).max_request_size
         assert read_max_batch_size(path) == most, text
-
-
-def test_a_batching_file_that_cannot_be_read_is_refused(tmp_path):
-    path = tmp_path / "batching.config"
-    path.write_text("max_batch_size: 7")
-    with pytest.raises(
-        UserError, match=r"Error parsing text-format .*BatchingParameters"
-    ):
-        read_max_batch_size(path)

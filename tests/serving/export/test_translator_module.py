@@ -43,7 +43,7 @@ def translator(weight, vocabulary):
     )
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 10, 33])
+@pytest.mark.parametrize("count", [0, 1, 33])
 def test_it_translates_like_the_translator(served, translator, count):
     texts = (TEXTS * 4)[:count]
     outputs = ask(served, "serving_default", text=strings(*texts))

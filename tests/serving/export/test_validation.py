@@ -98,11 +98,6 @@ def test_wrong_outputs_are_refused(weight, vocabulary, tmp_path, change, message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_valid_export_passes(weight, vocabulary, tmp_path):
-    module = OneSignature(weight, vocabulary, lambda outputs, text: outputs)
-    assert save_validated(module, tmp_path, vocabulary).parent == tmp_path
-
-
 def test_a_bad_warm_up_request_is_refused(weight, vocabulary, tmp_path):
     bad = Request("serving_default", {"text": np.array([[b"a"]], dtype=object)})
     module = OneSignature(weight, vocabulary, lambda outputs, text: outputs)
@@ -166,11 +161,3 @@ def test_a_session_answers_the_same_without_optimization(served, exported, vocab
             assert answer.keys() == expected.keys()
             for output, value in expected.items():
                 np.testing.assert_array_equal(answer[output], value)
-
-
-def test_a_session_is_closed_after_its_block(exported):
-    with open_session(exported) as session:
-        pass
-    request = Request("serving_default", {"text": np.array([b"a"], dtype=object)})
-    with pytest.raises(tf.errors.CancelledError, match="Session has been closed"):
-        session.ask(request)

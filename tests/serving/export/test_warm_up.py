@@ -61,7 +61,7 @@ def test_a_server_with_batching_can_replay_them(signatures, vocabulary, buckets)
             assert kind == (tf.string if value.dtype == object else value.dtype)
 
 
-@pytest.mark.parametrize("buckets", [(6, 12), (3, 6, 30), (4, 200)])
+@pytest.mark.parametrize("buckets", [(3, 6, 30), (4, 200)])
 def test_with_xla_every_program_of_the_default_signature_is_compiled(
     signatures, vocabulary, buckets
 ):
@@ -75,35 +75,6 @@ def test_with_xla_every_program_of_the_default_signature_is_compiled(
     # The shortest possible source selects a long bucket, because the search takes time.
     assert max(length for _, length in default_shapes) <= buckets[-2] + SHORT
     assert {r.signature_name for r in requests} == signatures.keys()
-
-
-def test_only_the_given_signatures_are_called(signatures, vocabulary):
-    for names, count in (
-        (("serving_default",), 2),
-        (("nbest", "score"), 2),
-        (("translate_with_options", "serving_default"), 3),
-        ((), 0),
-    ):
-        chosen = {name: signatures[name] for name in names}
-        requests = warm_up_requests(chosen, vocabulary, (1, 2, 5))
-        assert {each.signature_name for each in requests} == {*names}
-        assert len(requests) == count, names
-        default = shapes(requests, vocabulary, "serving_default")
-        expected = [5, 1] if "serving_default" in names else []
-        assert [rows for rows, _ in default] == expected
-
-
-def test_the_default_signature_alone_is_compiled_for_every_shape(
-    signatures, vocabulary
-):
-    chosen = {"serving_default": signatures["serving_default"]}
-    requests = warm_up_requests(chosen, vocabulary, (1, 5), (4, 12))
-    found = shapes(requests, vocabulary, "serving_default")
-    pairs = {(rows, length > 4) for rows, length in found}
-    assert pairs == {(1, False), (1, True), (5, False), (5, True)}
-    others = {"nbest": signatures["nbest"]}
-    requests = warm_up_requests(others, vocabulary, (1, 5), (4, 12))
-    assert [each.signature_name for each in requests] == ["nbest"]
 
 
 @pytest.mark.parametrize("names", [["serving_default"], ["score", "nbest"], ALL])

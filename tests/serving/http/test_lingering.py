@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from t2t_keras.serving.http import lingering
 from t2t_keras.serving.http.requests import BodyLimits, BodyReader
 from t2t_keras.serving.http.server import HttpServer
-from tests.serving.http.test_server import head, running, serving
+from tests.serving.http.test_server import head, serving
 
 # More than the buffers of both sockets.
 SIZE = 20_000_000
@@ -42,12 +42,6 @@ def test_a_client_that_sends_before_it_reads_gets_its_refusal(body):
             status, _ = refuse(port, body or chunks(), **{"Content-Encoding": "br"})
             assert status == 415
         assert refuse(port, gzip.compress(b""), **{"Content-Encoding": "gzip"})[0] < 300
-
-
-def test_the_middleware_of_limits_refuses_likewise():
-    app = BodyLimits(Starlette(), 1000, 60.0)
-    with running(app) as port:
-        assert refuse(port, bytes(SIZE))[0] == 413
 
 
 def test_a_client_that_asks_is_told_before_it_sends():

@@ -1,6 +1,5 @@
 """HTTP server: clients that send slowly, nothing, or nonsense; memory for bodies."""
 
-import asyncio
 import contextlib
 import http.client
 import random
@@ -145,13 +144,6 @@ def test_all_addresses_are_those_of_ipv4_too():
     host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
     with running(Starlette(), host) as port:
         assert b" 404 " in send(port, head(0, "Connection: close"))
-
-
-def test_a_port_that_is_taken_is_an_error():
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened at"):
-            asyncio.run(HttpServer(Starlette(), "127.0.0.1", port).start())
 
 
 def test_an_address_is_checked_before_anything_else():

@@ -109,11 +109,6 @@ def refused_requests():
     return (
         ({"q": ""}, "Invalid request: missing q parameter"),
         ({"q": []}, "Invalid request: missing q parameter"),
-        ({"q": None}, "Invalid request: missing q parameter"),
-        (
-            {"q": 3},
-            "Invalid request: q parameter is not a string or a list of strings",
-        ),
         (
             {"q": ["a", None]},
             "Invalid request: q parameter is not a string or a list of strings",
@@ -121,20 +116,14 @@ def refused_requests():
         ({"source": ""}, "Invalid request: missing source parameter"),
         ({"source": ["en"]}, "Invalid request: source parameter is not a string"),
         ({"target": None}, "Invalid request: missing target parameter"),
-        ({"target": "auto"}, "auto is not supported"),
         ({"source": "xx"}, "xx is not supported"),
         (
             {"source": "de", "target": "en"},
             "English (en) is not available as a target language from German (de)",
         ),
         ({"format": "pdf"}, "pdf format is not supported"),
-        ({"format": ["text"]}, "['text'] format is not supported"),
         (
             {"alternatives": "many"},
-            "Invalid request: alternatives parameter is not a number",
-        ),
-        (
-            {"alternatives": [1]},
             "Invalid request: alternatives parameter is not a number",
         ),
         ({"alternatives": 5}, "Invalid request: alternatives parameter must be <= 4"),
@@ -155,9 +144,7 @@ def test_invalid_requests(client_of, backend, changes, message):
     assert backend.calls == []
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"3", b'{"q": "\xff"}', b"[" * 100_000]
-)
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"q": "\xff"}', b"[" * 100_000])
 def test_a_body_that_is_no_json_object(client_of, body):
     for kind in (
         "application/json",
@@ -200,12 +187,6 @@ def test_multipart_forms(client_of):
         )
         assert response.status_code == 400
         assert set(response.json()) == {"error"}
-
-
-def test_too_many_fields(client_of):
-    response = client_of().post("/translate", data={f"a{i}": "" for i in range(1001)})
-    assert response.status_code == 400
-    assert "Invalid form" in response.json()["error"]
 
 
 def test_half_of_a_surrogate_pair_is_replaced(client_of):
@@ -352,12 +333,9 @@ def test_attention(client_of):
 
 STATUSES = (
     ("UNAVAILABLE", 503, "not reachable or overloaded", "1"),
-    ("CANCELLED", 503, "not reachable or overloaded", "1"),
     ("RESOURCE_EXHAUSTED", 429, "too many requests", "1"),
     ("DEADLINE_EXCEEDED", 504, "took too long", None),
     ("NOT_FOUND", 503, "not loaded", None),
-    ("FAILED_PRECONDITION", 503, "not loaded, or is of another kind", None),
-    ("INVALID_ARGUMENT", 500, "the server of the models failed", None),
     ("", 500, "the server of the models failed", None),
 )
 

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import urllib.error
 
 import grpc
@@ -18,7 +17,6 @@ from tests.serving.fake_server import RefusalError, answer_nbest, serve, shout
 from tests.serving.translation_api.fake_backend import (
     THREE_PAIRS,
     settings,
-    wait_until,
 )
 
 
@@ -110,12 +108,6 @@ def test_a_body_that_does_not_arrive_ends_after_its_time(port):
     assert b'{"error":"The body of the request did not arrive within' in answer
 
 
-def test_a_body_without_a_length_has_the_limit_too(port):
-    chunk = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
-    answer = exchange(port, HEAD + b"transfer-encoding: chunked\r\n\r\n", chunk * 11)
-    assert answer.startswith(b"HTTP/1.1 413 ")
-
-
 def test_a_client_that_leaves_does_no_harm(port):
     body = json.dumps({"q": "x", "source": "en", "target": "de"}).encode()
     for sent in (body, body[:5], b""):
@@ -142,24 +134,6 @@ def test_bad_addresses_of_servers(tmp_path):
         with pytest.raises(UserError, match=message):
             with running_translation_api(settings(port=0, **changes)):
                 pass
-
-
-def test_no_thread_is_left(models):
-    before = {each.name for each in threading.enumerate()}
-    with running_translation_api(
-        settings(THREE_PAIRS, server=models[0], port=0)
-    ) as port:
-        LibreTranslateAPI(f"http://127.0.0.1:{port}").translate("a", "en", "de")
-    wait_until(
-        lambda: (
-            not {
-                each.name
-                for each in threading.enumerate()
-                if each.name.startswith(("translation_api", "call"))
-            }
-            - before
-        )
-    )
 
 
 PROGRAM = """
