@@ -97,18 +97,3 @@ def test_findings_are_told_by_the_rule() -> None:
     # The means are 20.5 and 21.
     assert isinstance(heads[5], str) and heads[5].startswith("-0.50 (")
     assert heads[6] == "1.075, -0.9"
-
-
-def test_an_interval_may_be_wider_than_numbers_are() -> None:
-    """Perplexities of 10 and 10^80: a sample spread of 114 in logarithms, and at one
-    degree of freedom 12.7 of them."""
-    wild = ((10.0, 1.0), (1e80, 1.0))
-    claims, _ = findings_blocks(build_ablation({"base": BASE[:2], "a1": wild}))
-    assert isinstance(claims, Table)
-    (cell,) = [row.cells[3] for row in claims.rows]
-    assert isinstance(cell, str) and cell.endswith(" … inf)")
-
-
-def test_without_two_rows_of_a_finding_there_is_no_table() -> None:
-    assert findings_blocks(build_ablation({"base": BASE, "mine": A1})) == []
-    assert findings_blocks(build_ablation({"a1": A1})) == []

@@ -45,23 +45,12 @@ def find_dots(svg: str, color: str) -> list[float]:
     return [float(x) for x, style in uses if color in style]
 
 
-def test_a_curve_of_one_point_is_a_dot() -> None:
-    for steps, count in (([5], 1), ([5, 6], 0), ([], 0)):
-        svg = plot_curves([Panel("t", [Curve("a", steps, steps)])])
-        assert len(find_dots(svg, "#0072b2")) == count
-
-
 @pytest.mark.parametrize("text", ["$x^", "<b>&", "_private", "$\\frac{1}{", "é 日本"])
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_a_drawing_may_contain_any_name(text) -> None:
     panel = Panel(text, [Curve(text, [1, 2], [3, 4]), Curve("b", [1, 2], [4, 5])])
     ElementTree.fromstring(plot_curves([panel, panel, panel]))
     ElementTree.fromstring(plot_dots([text], [[0.1]], [None], [0.0], text))
-
-
-def test_the_same_figures_make_the_same_drawing() -> None:
-    panels = [Panel("Loss", [Curve("train", [1, 2], [3, 4])])]
-    assert plot_curves(panels) == plot_curves(panels)
 
 
 def test_every_seed_is_a_dot_and_every_published_figure_a_line() -> None:

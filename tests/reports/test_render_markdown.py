@@ -2,10 +2,9 @@
 
 import re
 
-from t2t_keras.reports.blocks import Figure, Missing, Page, Row, Table
+from t2t_keras.reports.blocks import Missing, Page, Row, Table
 from t2t_keras.reports.rendering import (
     escape_markdown,
-    figure_file,
     render_markdown,
 )
 from tests.reports.pages import HOSTILE, build_page
@@ -47,23 +46,3 @@ def test_a_page_has_the_lines_of_a_harmless_one() -> None:
         assert len(ours) == len(harmless), text
         marked = [kind for kind in ours if kind in marks]
         assert marked == [kind for kind in harmless if kind in marks], text
-
-
-def test_numbers_are_left_as_they_are() -> None:
-    assert escape_markdown("1.52") == "1.52"
-    assert escape_markdown("27.3 BLEU") == "27.3 BLEU"
-    assert escape_markdown("-0.5") == "\\-0.5"
-
-
-def test_drawings_are_files_beside_the_page() -> None:
-    figure = Figure("curves", "<svg/>", "a [curve]")
-    text = render_markdown(Page("t", (figure,)), "report")
-    assert figure_file(figure, "report") == "report-curves.svg"
-    assert "![a \\[curve\\]](report-curves.svg)" in text
-
-
-def test_what_is_ours_stands_out() -> None:
-    table = Table("c", ("a", "b"), (Row(("w", "1"), ours=True), Row(("v", "2"))))
-    text = render_markdown(Page("t", (table,)), "r")
-    assert "| **w** | 1 |\n| v | 2 |" in text
-    assert "| :--- | ---: |" in text

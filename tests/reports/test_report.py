@@ -5,8 +5,8 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.results import write_results
 from t2t_keras.reports.blocks import Heading, Table
-from t2t_keras.reports.rendering import render_html, render_markdown
-from t2t_keras.reports.report import ablation_page, read_sources, report_page
+from t2t_keras.reports.rendering import render_html
+from t2t_keras.reports.report import read_sources, report_page
 from tests.reports.ablations import build_ablation
 from tests.reports.runs import write_run
 
@@ -62,29 +62,6 @@ def test_measured_layers_are_table_1(folders, tmp_path) -> None:
     assert "Measured: exponents" in render_html(report_page(sources, no_texts))
     alone = report_page(read_sources([str(measured)]), no_texts)
     assert alone.title == f"Report on {measured}"
-
-
-def test_files_of_two_runs_have_two_names(folders) -> None:
-    text = render_markdown(report_page(read_sources(folders), no_texts), "report")
-    for name in ("run-1-curves", "run-2-curves", "ablation-1-perplexity"):
-        assert (f"(report-{name}.svg)" in text) == (name != "ablation-1-perplexity")
-
-
-def test_hostile_words_of_a_run_do_nothing(tmp_path) -> None:
-    evil = "<script>alert(1)</script>|x"
-    run = write_run(tmp_path / "run", evil)
-    (run.place.translations / "test-averaged-step-40.txt").write_text(f"{evil}\n")
-    sources = read_sources([str(tmp_path / "run")])
-    page = report_page(sources, lambda _: ([evil], [evil]))
-    assert "<script" not in render_html(page)
-    assert render_html(page).count("&lt;script&gt;alert(1)&lt;/script&gt;|x") >= 5
-    assert "<script" not in render_markdown(page, "r").replace("\\<", "")
-
-
-def test_an_ablation_has_a_page_of_its_own() -> None:
-    page = ablation_page(build_ablation({"base": [(5.0, 20.0)]}))
-    assert page.title == "Variations on grammar_ende/1.0.0 en-de"
-    assert "arXiv 1706.03762v7" in render_html(page)
 
 
 def test_what_is_neither_is_refused(tmp_path) -> None:

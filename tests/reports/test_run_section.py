@@ -2,7 +2,6 @@
 
 from t2t_keras.reports.blocks import (
     Command,
-    Details,
     Figure,
     Heading,
     Missing,
@@ -51,18 +50,6 @@ def test_the_section_of_a_finished_run(tmp_path) -> None:
         assert title in figure.alt
 
 
-def test_every_setting_is_listed_and_what_differs_set_apart(tmp_path) -> None:
-    blocks = run_blocks(write_run(tmp_path / "run"), "r", no_texts)
-    (details,) = select_kind(blocks, Details)
-    (table,) = select_kind(details.blocks, Table)
-    apart = {row.cells[0] for row in table.rows if row.ours}
-    assert apart == {
-        *("--dataset", "--num_layers", "--d_model", "--d_ff", "--num_heads"),
-        "--train_steps",
-    }
-    assert len(table.rows) > 50
-
-
 def test_translations_are_shown_with_their_sources(tmp_path) -> None:
     run = write_run(tmp_path / "run")
     texts = ["one", "two", "three"], ["Eins", "Zwei", "Drei"]
@@ -93,19 +80,6 @@ def test_without_texts_a_parsers_trees_have_no_words(tmp_path) -> None:
     assert shown == ["(S (NP PRP$ NN) (VP VBZ) .)", ":"]
 
 
-def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> None:
-    run = write_run(tmp_path / "run")
-    lines = "".join(f"{i} {'x' * 500}\n" for i in range(600))
-    (run.place.translations / "test-averaged-step-100.txt").write_text(lines)
-    run.place.update_run_card({"averaged": {"steps": [90, 100]}})
-    samples = select_kind(run_blocks(run, "r", no_texts), Sample)
-    # Of the average that was made last, 100 after 40.
-    assert [sample.translation.split()[0] for sample in samples] == [
-        *("0", "100", "200", "300", "400", "500")
-    ]
-    assert {len(sample.translation) for sample in samples} == {402}
-
-
 def test_a_run_that_is_scored_on_dev_shows_that_set(tmp_path) -> None:
     training = TrainingConfig(train_steps=40, score_split="dev")
     config = ExperimentConfig(DataConfig(dataset="reverse"), training=training)
@@ -134,14 +108,6 @@ def test_a_run_that_has_just_begun_says_what_is_missing(tmp_path) -> None:
     assert command.text == f"python -m t2t_keras.evaluate --model_dir={run.name}"
 
 
-def test_a_language_without_a_tokenizer_has_no_papers_bleu(tmp_path) -> None:
-    score = build_score()
-    del score["tokenized_bleu"], score["tokenized_bleu_signature"]
-    run = write_run(tmp_path / "run", scores={"test averaged/step-40": score})
-    scores = select_kind(run_blocks(run, "r", no_texts), Table)[0]
-    assert scores.rows[0].cells[3] == Missing("no tokenizer")
-
-
 def test_translations_of_another_search_are_no_samples_of_the_run(tmp_path) -> None:
     run = write_run(tmp_path / "run")
     greedy = run.place.translations / "test-averaged-step-90-beam-1-alpha-0.6.txt"
@@ -162,20 +128,3 @@ def test_the_average_that_was_made_last_is_shown(tmp_path) -> None:
         assert run.test_scores()["bleu"] == bleu
         samples = select_kind(run_blocks(run, "r", no_texts), Sample)
         assert samples[0].translation == first
-
-
-def test_a_parsers_f1_has_a_curve(tmp_path) -> None:
-    run = write_run(tmp_path / "run")
-    run.place.metrics_file.write_text(
-        '{"step": 10, "dev_f1_greedy": 31.0}\n{"step": 20, "dev_f1_greedy": 62.5}\n'
-    )
-    (figure,) = select_kind(run_blocks(read_run(run.name), "r", no_texts), Figure)
-    assert figure.alt == "Curves over steps: F1 of dev sentences, greedy"
-
-
-def test_a_parser_shows_its_brackets(tmp_path) -> None:
-    parser = {"step": 40, "sentences": 10, "f1": 91.3, "perplexity": 1.1}
-    run = write_run(tmp_path / "run", scores={"test averaged/step-40": parser})
-    scores = select_kind(run_blocks(run, "r", no_texts), Table)[0]
-    assert "EVALB" in scores.caption
-    assert scores.rows[0].cells[2] == "91.30"

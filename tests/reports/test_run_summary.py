@@ -6,7 +6,6 @@ from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.run_summary import (
     corpus_name,
-    file_names,
     format_settings,
     read_run,
 )
@@ -69,25 +68,6 @@ def test_a_run_is_finished_when_all_its_updates_are_made(tmp_path) -> None:
         assert run.finished == finished
 
 
-def test_a_corpus_of_files_has_their_names(tmp_path) -> None:
-    data = DataConfig(
-        train_source=("/my/a.en",),
-        train_target=("/my/a.de",),
-        test_source=("/my/t.en",),
-        test_target=("/my/t.de",),
-    )
-    run = write_run(tmp_path / "run", "text files", data=data)
-    assert (run.corpus, run.test_set) == ("a.en, a.de", "t.en, t.de")
-    run = write_run(tmp_path / "other", "trees")
-    assert (run.corpus, run.test_set) == ("trees", "trees")
-
-
-def test_a_parser_is_told_from_a_translator(tmp_path) -> None:
-    trees = DataConfig(dataset="grammar_ende", target_language="tree")
-    assert write_run(tmp_path / "parser", data=trees).is_parser
-    assert not write_run(tmp_path / "translator").is_parser
-
-
 def test_a_run_that_has_just_begun(tmp_path) -> None:
     run = write_run(tmp_path / "run")
     run.place.run_card_file.unlink()
@@ -131,22 +111,8 @@ def test_of_files_only_names_are_shown() -> None:
     assert not any("secret" in text for text in shown.values())
 
 
-def test_a_corpus_with_a_name_has_that_one() -> None:
-    card = {"corpus": {"name": "grammar_ende/1.0.0 en-de"}}
-    assert corpus_name(card, FILES) == "grammar_ende/1.0.0 en-de"
-    assert corpus_name({}, FILES) == "unknown corpus"
-
-
 def test_files_are_named_without_their_folders() -> None:
     card = {"corpus": {"name": "text files"}}
     assert corpus_name(card, FILES) == "train.en, more.en, train.de, more.de"
     # Records from elsewhere have no file names.
     assert corpus_name(card, DataConfig(records="/x")) == "text files"
-
-
-def test_many_files_are_counted_and_equal_names_listed_once() -> None:
-    paths = [f"/{folder}/part-{i}.en" for folder in "ab" for i in range(7)]
-    assert file_names(paths) == (
-        "part-0.en, part-1.en, part-2.en, part-3.en and 3 more"
-    )
-    assert file_names([]) == ""

@@ -26,11 +26,6 @@ def test_the_table_has_the_95_percent_bounds_of_students_t() -> None:
         ), freedom
 
 
-def test_beyond_the_table_the_interval_is_a_little_wide() -> None:
-    assert student(20) == student(1000) > 1.96
-    assert student(0) == student(1)
-
-
 def test_a_spread_by_hand() -> None:
     found = spread([2.0, 4.0, 9.0])
     assert found is not None

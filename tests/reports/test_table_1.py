@@ -1,12 +1,11 @@
 """Table 1 of the report: the paper's values and our measurements."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.reports.blocks import Command, Figure, Missing, Paragraph, Table
+from t2t_keras.reports.blocks import Command, Missing, Paragraph, Table
 from t2t_keras.reports.table_1 import table_1_blocks
 
 
@@ -78,33 +77,8 @@ def test_seconds_and_memory_are_shown_at_the_largest_sizes(tmp_path) -> None:
     assert len(table_1_blocks(tmp_path)) == 2
 
 
-def test_what_the_benchmark_has_measured_is_shown() -> None:
-    """The file in the repository: nine layers, with the data for two tables."""
-    folder = Path(__file__).parents[2] / "benchmarks/layer_types/measured"
-    tables = [block for block in table_1_blocks(folder) if isinstance(block, Table)]
-    for table in tables[1:3]:
-        assert table.caption.startswith("Measured: a batch of 4, n = ")
-        assert len(table.rows) == 9
-        assert all(isinstance(cell, str) for row in table.rows for cell in row.cells)
-
-
-def test_its_plot_is_shown(tmp_path) -> None:
-    (tmp_path / "layer_types.json").write_text("{}")
-    (tmp_path / "layer_types.svg").write_text("<svg/>")
-    _, figure = table_1_blocks(tmp_path)
-    assert isinstance(figure, Figure)
-    assert figure.svg == "<svg/>"
-
-
 @pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        "[]",
-        '{"a": [1]}',
-        '{"points": {"x": {}}}',
-        '{"points": {"x; n = 1; d = 2": {}}}',
-    ],
+    "text", ["{", "[]", '{"a": [1]}', '{"points": {"x; n = 1; d = 2": {}}}']
 )
 def test_another_file_is_refused(tmp_path, text) -> None:
     (tmp_path / "layer_types.json").write_text(text)

@@ -5,14 +5,9 @@ import dataclasses
 from t2t_keras.reports.blocks import Missing, Table
 from t2t_keras.reports.table_2 import table_2_blocks
 from t2t_keras.settings.config import (
-    BASE,
-    BIG,
     DataConfig,
-    ExperimentConfig,
-    TrainingConfig,
 )
 from tests.reports.runs import (
-    build_score,
     papers_base,
     write_run,
     write_scored_run,
@@ -60,20 +55,6 @@ def test_a_base_run_on_wmt14_is_compared_with_the_papers(tmp_path) -> None:
     )
 
 
-def test_a_big_run_to_french_has_its_own_column(tmp_path) -> None:
-    config = ExperimentConfig(
-        DataConfig(
-            dataset="wmt14_translate/fr-en",
-            target_language="fr",
-            vocabulary_size=32_000,
-        ),
-        dataclasses.replace(BIG, dropout_rate=0.1),
-        TrainingConfig(train_steps=300_000, average_checkpoints=20),
-    )
-    run = write_scored_run(tmp_path / "r", config)
-    assert ours([run])["this project, big"] == (NOT_RUN, "28.15", NOT_RUN, "2.5·10¹⁸")
-
-
 def test_a_variation_of_base_is_not_base(tmp_path) -> None:
     """Row D1 of Table 3, a run with another mixture, and an unfinished run: none is
     in the paper's table, and none hides the run that is."""
@@ -94,16 +75,6 @@ def test_a_variation_of_base_is_not_base(tmp_path) -> None:
     assert len(tables([*others, real])[1].rows) == 4
 
 
-def test_files_of_another_test_set_are_named(tmp_path) -> None:
-    data = DataConfig(
-        dataset="wmt14_translate/de-en",
-        test_source=("/my/own/news.en",),
-        test_target=("/my/own/news.de",),
-    )
-    run = write_run(tmp_path / "run", model=BASE, data=data)
-    assert tables([run])[1].rows[0].cells[1] == "news.en, news.de (en-de)"
-
-
 def test_a_parser_is_no_run_of_this_table_but_has_a_cost(tmp_path) -> None:
     parser = {"step": 40, "sentences": 10, "f1": 91.3}
     run = write_run(
@@ -117,36 +88,3 @@ def test_a_parser_is_no_run_of_this_table_but_has_a_cost(tmp_path) -> None:
     translator = write_run(tmp_path / "other")
     scores = tables([run, translator])[1]
     assert [row.cells[0] for row in scores.rows] == [translator.name]
-
-
-def test_another_search_is_named(tmp_path) -> None:
-    greedy = build_score(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
-    run = write_run(tmp_path / "run", scores={"test averaged/step-40": greedy})
-    assert tables([run])[1].rows[0].cells[4] == "beam 1, alpha 0.6"
-
-
-def test_a_measured_ceiling_gives_the_papers_estimate(tmp_path) -> None:
-    cost = {
-        "step": 40,
-        "hours": 1.0,
-        "devices": 2,
-        "flops": 1e15,
-        "flops_per_second": 2.8e11,
-        "paper_estimate_flops": 4.2e15,
-    }
-    run = write_run(tmp_path / "run", training_cost=cost)
-    assert tables([run])[2].rows[0].cells[5] == "4.2·10¹⁵"
-
-
-def test_what_a_run_lacks_is_named(tmp_path) -> None:
-    run = write_run(tmp_path / "run", training_cost={}, scores={}, averaged={})
-    _, scores, costs = tables([run])
-    assert scores.rows[0].cells[2:] == (NOT_RUN,) * 6
-    assert costs.rows[0].cells[1:] == (NOT_RUN,) * 9
-
-
-def test_a_language_without_the_papers_bleu(tmp_path) -> None:
-    score = build_score()
-    del score["tokenized_bleu"]
-    run = write_run(tmp_path / "r", scores={"test averaged/step-40": score})
-    assert tables([run])[1].rows[0].cells[5] == NOT_RUN

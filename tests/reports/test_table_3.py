@@ -51,16 +51,6 @@ def test_a_row_has_mean_and_spread_beside_the_papers() -> None:
     assert rows["D1"][1:4] == (Missing(),) * 3
 
 
-def test_the_rule_and_the_corpus_are_stated() -> None:
-    ablation = build_ablation({"base": BASE, "a1": A1[:2]})
-    text = read_text(ablation_blocks(ablation, "x"))
-    assert "grammar_ende/1.0.0 en-de, 1,000 subwords, 40 steps, 3 seeds a row" in text
-    assert "5 of 6 runs are done" in text
-    assert "not how good they are" in text
-    assert "Welch's 95 % interval" in text
-    assert "Signature: BLEU|tok:13a." in text
-
-
 EXPERIMENTS = (
     ("wmt14_translate/de-en", 100_000, True),
     ("wmt14_translate/de-en", 1000, False),
@@ -75,26 +65,11 @@ def test_the_papers_own_experiment_is_told_apart() -> None:
         assert ("not the paper's" not in words) == same, (corpus, steps)
 
 
-def test_every_row_is_drawn_relative_to_the_base() -> None:
-    blocks = ablation_blocks(
-        build_ablation({"base": BASE, "a1": A1, "mine": A1}), "abl-1"
-    )
-    (figure,) = [block for block in blocks if isinstance(block, Figure)]
-    assert figure.name == "abl-1-perplexity"
-    assert figure.svg.count("#0072b2") >= 6
-
-
 @pytest.mark.parametrize("figures", [{"base": []}, {"base": BASE}, {"x": [], "y": E}])
 def test_there_may_be_nothing_to_draw_or_compare(figures) -> None:
     blocks = ablation_blocks(build_ablation(figures), "x")
     assert not [block for block in blocks if isinstance(block, Figure)]
     assert len(tables(blocks)) == 1
-
-
-def test_rows_of_ones_own_have_no_paper_figure() -> None:
-    table = tables(ablation_blocks(build_ablation({"mine": BASE}), "x"))[0]
-    assert table.rows[0].cells[-3:] == (Missing("—"),) * 3
-    assert len(table.rows) == 1
 
 
 def test_rows_of_the_paper_that_an_ablation_lacks_are_named() -> None:
@@ -132,18 +107,3 @@ def test_a_seed_that_diverged_is_shown_as_what_it_is() -> None:
         assert claims.rows[0].cells[4] != "not finite", row
         drawn = [block for block in blocks if isinstance(block, Figure)]
         assert len(drawn) == any(perplexity < INF for perplexity, _ in row), row
-
-
-def test_a_base_that_diverged_has_nothing_to_be_drawn_against() -> None:
-    base = ((NAN, 0.0), (INF, 0.0))
-    blocks = ablation_blocks(build_ablation({"base": base, "a1": A1}), "x")
-    assert tables(blocks)[0].rows[0].cells[3] == "nan"
-    assert not [block for block in blocks if isinstance(block, Figure)]
-
-
-def test_failures_are_listed() -> None:
-    failures = (("a1", 2, "the loss is not finite"),)
-    table = tables(
-        ablation_blocks(build_ablation({"base": E}, failures=failures), "x")
-    )[1]
-    assert table.rows[0].cells == ("a1", "2", "the loss is not finite")

@@ -3,7 +3,6 @@
 configs/table3_small has the same rows for a model of an eighth of the width.
 """
 
-import re
 from pathlib import Path
 from types import MappingProxyType
 
@@ -92,26 +91,3 @@ def test_the_small_base_is_the_papers_in_proportion() -> None:
     longest = small["max_length"]
     assert changes("e", "base", "table3_small") == {"learned_positions": longest}
     assert small["average_checkpoints"] == 1
-
-
-def test_a_flagfile_opens_with_what_to_expect() -> None:
-    # The fixture has changed to the repository.
-    paths = sorted(Path("configs").glob("table3*/*.flags"))
-    assert len(paths) == 2 * len(ROWS) - 1
-    for path in paths:
-        text = path.read_text()
-        small = path.parent.name == "table3_small"
-        command = f"python -m t2t_keras.train --flagfile={path}"
-        assert command in text.replace(" \\\n#", ""), path
-        assert ("Not the paper's" in text) == small, path
-        if not small:
-            row = ROWS[path.stem]
-            scores = f"{row.bleu} tokenized BLEU, perplexity {row.perplexity};"
-            assert f"paper: {scores}" in text, path
-        for heading in ("Hardware:", "Time:", "Score:"):
-            found = re.search(rf"^# {heading} +\w", text, re.MULTILINE)
-            assert found, (path, heading)
-        # Flagfiles are nested one level deep.
-        (named,) = re.findall(r"^--flagfile=(.*)", text, re.MULTILINE) or [None]
-        if named:
-            assert "\n--flagfile" not in Path(named).read_text(), path

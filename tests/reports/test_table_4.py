@@ -3,10 +3,9 @@
 import dataclasses
 
 from t2t_keras.reports.blocks import Missing, Table
-from t2t_keras.reports.table_4 import parser_scores, table_4_blocks
+from t2t_keras.reports.table_4 import table_4_blocks
 from t2t_keras.settings.config import DataConfig
 from tests.reports.runs import (
-    build_score,
     papers_parser,
     write_run,
     write_scored_run,
@@ -95,9 +94,3 @@ def test_a_parser_of_the_report_has_a_table_of_its_own(tmp_path) -> None:
             Missing("unknown"),
         )
     ]
-
-
-def test_scores_of_translations_are_none_of_a_parser(tmp_path) -> None:
-    scores = {"a": {"step": 1, "f1": 90.0}, "b": build_score()}
-    run = write_run(tmp_path / "run", scores=scores)
-    assert [name for name, _ in parser_scores(run)] == ["a"]

@@ -87,13 +87,6 @@ def test_a_signal_reaches_the_program_and_nothing_is_started_after(
     assert signal.getsignal(number) is before
 
 
-def test_the_program_is_looked_at_while_it_runs(package) -> None:
-    mark, seen = package / "mark", package / "mark.seen"
-    with Children() as children:
-        arguments = [str(mark), "until"]
-        assert children.run("sham", arguments, package / "a", seen.touch) == 0
-
-
 def test_a_program_is_limited_to_its_resources_and_we_are_not(
     package, monkeypatch
 ) -> None:

@@ -80,9 +80,3 @@ def test_one_vocabulary_explains_every_count_but_that_of_big() -> None:
         if row.name != "big":
             millions = parameter_count(row_model(row), round((low + high) / 2)) / 1e6
             assert round(millions) == int(row.millions), row.name
-
-
-def test_rows_b_change_keys_alone() -> None:
-    """If values were as small as keys, no vocabulary size would fit."""
-    b1 = dataclasses.replace(ModelConfig(), d_k=16, d_v=16)
-    assert find_vocabulary_sizes(b1, 58).low > 50_000

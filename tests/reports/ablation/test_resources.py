@@ -60,8 +60,3 @@ def test_more_runs_than_can_be_served_are_refused(machine, cores, gpus, named) -
     machine(cores, gpus)
     with pytest.raises(UserError, match=f"--at_once=3, but there are {named} here"):
         divide_resources(3)
-
-
-def test_a_process_that_has_ended_is_no_error() -> None:
-    # Process ids are smaller than this.
-    RunResources(cores=tuple(os.sched_getaffinity(0))).pin(2**22 + 1)

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 
 import pytest
 
@@ -59,14 +58,6 @@ def test_the_tsv_has_a_line_a_run(some, tmp_path) -> None:
     assert [line["tokenized_bleu"] for line in lines] == ["", "21.0", "21.0"]
 
 
-def test_nothing_has_been_run(tmp_path) -> None:
-    rows, runs = small_plan(tmp_path)
-    empty = collect(rows, runs, [])
-    assert empty.runs == () and empty.vocabulary_size is None
-    write_results(empty, tmp_path)
-    assert read_results(tmp_path) == empty
-
-
 def test_a_run_counts_when_all_its_steps_are_made_and_scored(tmp_path) -> None:
     _, runs = small_plan(tmp_path)
     run = runs[0]
@@ -90,19 +81,6 @@ def test_scores_of_another_search_are_not_the_rows(tmp_path) -> None:
     assert run_result(runs[0]) is None
     write_finished_run(runs[0], 8.0, decoding=search)
     assert run_result(runs[0]) is not None
-
-
-def test_files_are_named_and_no_folder(tmp_path) -> None:
-    rows, runs = small_plan(tmp_path)
-    data = dataclasses.replace(
-        rows[0].config.data, train_source=("/my/a.en",), train_target=("/my/a.de",)
-    )
-    rows[0] = dataclasses.replace(
-        rows[0], config=dataclasses.replace(rows[0].config, data=data)
-    )
-    write_finished_run(runs[0], 8.0)
-    ModelDir(runs[0].model_dir).update_run_card({"corpus": {"name": "text files"}})
-    assert collect(rows, runs, []).corpus == "a.en, a.de"
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path) -> None:
@@ -140,13 +118,3 @@ def test_what_cannot_be_read_is_named(tmp_path) -> None:
         with pytest.raises(UserError, match=message):
             read_results(tmp_path)
             pytest.fail(f"{text!r} was read")
-
-
-def test_later_fields_are_not_taken_for_ours(some, tmp_path) -> None:
-    write_results(some, tmp_path)
-    path = tmp_path / "ablation.json"
-    facts = json.loads(path.read_text())
-    facts["color"] = "blue"
-    path.write_text(json.dumps(facts))
-    with pytest.raises(UserError, match=r"damaged.*color"):
-        read_results(tmp_path)

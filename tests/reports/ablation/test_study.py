@@ -153,22 +153,6 @@ def test_a_run_that_cannot_start_releases_its_resources(small, count) -> None:
     assert [run.row for run in found[0].runs] == ["base"]
 
 
-def test_a_run_that_leaves_no_score_failed(small) -> None:
-    class WithoutScore(FakeProcesses):
-        def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
-            status = super().run(program, arguments, log, poll, resources)
-            if log.parent.name == "a1":
-                write_finished_run(self._runs[str(log.with_suffix(""))], 8.0, steps=30)
-            return status
-
-    found = small.study().run(WithoutScore(small.runs))
-    assert found.failures == (
-        ("a1", 1, "no output"),
-        ("a1", 2, "no output"),
-    )
-    assert any("a1, seed 1: left no score: no output" in line for line in small.logged)
-
-
 def test_a_signal_ends_it_with_a_table_of_what_is_done(small) -> None:
     processes = FakeProcesses(small.runs, stops_at=3)  # the corpus is the first
     found = small.study().run(processes)
@@ -200,27 +184,6 @@ def test_parallel_runs_have_separate_resources(small) -> None:
     # There is a table after each run, and after the last.
     assert len(small.reported) == 5
     assert small.reported[-1] == found
-
-
-def test_after_a_signal_no_waiting_run_starts(small) -> None:
-    """Two runs are stopped, and the other two do not start."""
-    together = threading.Barrier(2)
-
-    class Stopped(FakeProcesses):
-        def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
-            if program == "prepare":
-                return super().run(program, arguments, log, poll, resources)
-            self.started.append((program, list(arguments)))
-            together.wait(30)
-            self.signal_number = signal.SIGTERM
-            return 143
-
-    processes = Stopped(small.runs)
-    found = small.study(RunResources(cores=(0,)), RunResources(cores=(1,))).run(
-        processes
-    )
-    assert len(processes.trained_model_dirs()) == 2
-    assert found.runs == found.failures == ()
 
 
 def test_a_corpus_that_cannot_be_prepared_ends_it(small) -> None:
