@@ -4,7 +4,6 @@ Chromium reads commands from file descriptor 3 and answers on 4; each message is
 text that ends in NUL. Mouse and key events are real, and only the browser is needed.
 """
 
-import base64
 import contextlib
 import itertools
 import json
@@ -112,16 +111,6 @@ class Page:
                 windowsVirtualKeyCode=codes[name],
                 **(text if kind == "keyDown" else {}),
             )
-
-    def prefer(self, scheme: str) -> None:
-        """Sets the preferred color scheme: "dark" or "light"."""
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.call("Emulation.setEmulatedMedia", features=[feature])
-
-    def screenshot(self, path: Path, whole: bool = False) -> None:
-        """Writes a PNG of the visible part, or of the whole page."""
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _read(self) -> dict[str, Any]:
         deadline = time.monotonic() + TIMEOUT_SECONDS

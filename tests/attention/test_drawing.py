@@ -1,14 +1,11 @@
 """Common parts of figures: labels, checks of layers and heads, atomic files."""
 
-import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
 from t2t_keras.attention.drawing import (
-    LONGEST_LABEL,
     check_heads,
     check_layer,
-    label,
     save_figure,
     text_settings,
 )
@@ -19,11 +16,6 @@ def figure_with(text: str) -> Figure:
     figure = Figure(figsize=(2, 1))
     figure.text(0.1, 0.5, text, **text_settings())
     return figure
-
-
-def test_a_long_label_is_cut() -> None:
-    assert label("a" * LONGEST_LABEL) == "a" * LONGEST_LABEL
-    assert label("a" * 99) == "a" * (LONGEST_LABEL - 1) + "…"
 
 
 @pytest.mark.parametrize(
@@ -46,12 +38,6 @@ def test_a_dollar_is_no_formula_and_a_missing_glyph_no_warning(tmp_path) -> None
     assert ">$x^2$ &lt;b&gt; \U00013000</text>" in path.read_text()
 
 
-def test_matplotlibs_settings_are_restored(tmp_path) -> None:
-    before = dict(matplotlib.rcParams)
-    save_figure(figure_with("a"), tmp_path / "a.svg")
-    assert dict(matplotlib.rcParams) == before
-
-
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch) -> None:
     path = tmp_path / "a.svg"
     path.write_text("old")
@@ -67,20 +53,16 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("layer", [0, -1, 4])
-def test_a_missing_layer_is_refused(layer: int) -> None:
-    with pytest.raises(UserError, match=f"There is no layer {layer}: the model has 3"):
-        check_layer(layer, 3)
-
-
 @pytest.mark.parametrize(
-    ("heads", "message"),
+    ("check", "chosen", "message"),
     [
-        ([1, 5], "There is no head 5: a layer has 4"),
-        ([0], "no head 0"),
-        ([], "No head"),
+        (check_layer, 0, "There is no layer 0: the model has 4"),
+        (check_layer, 5, "There is no layer 5: the model has 4"),
+        (check_heads, [1, 5], "There is no head 5: a layer has 4"),
+        (check_heads, [0], "no head 0"),
+        (check_heads, [], "No head"),
     ],
 )
-def test_a_missing_head_is_refused(heads: list[int], message: str) -> None:
+def test_missing_layers_and_heads_are_refused(check, chosen, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        check_heads(heads, 4)
+        check(chosen, 4)

@@ -34,8 +34,3 @@ def test_a_row_for_each_head_and_a_column_for_each_statistic(tmp_path) -> None:
                 text = "-" if math.isnan(value) else f"{100 * value:.0f}"
                 assert texts[column, row] == text
     save_figure(figure, tmp_path / "a.png")
-
-
-def test_only_one_kind() -> None:
-    heads = [facts for facts in measure_heads() if facts.kind == "memory"]
-    assert len(head_figure(heads).axes) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_keras.attention.head_statistics import LONG, NEAR, HeadSums
 from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
-from tests.attention.random_maps import HOSTILE, SOURCE, TARGET, H, R, random_maps
+from tests.attention.random_maps import SOURCE, TARGET, H, R, random_maps
 
 MARKS = (".", "-->", "▁|", "▁`", "▁%", "▁...")
 LONG_SOURCE = (*(f"▁w{number}" for number in range(9)), "▁...", ".", "</s>")
@@ -83,19 +83,6 @@ def test_all_statistics_equal_those_of_the_slow_loop(neighborhood) -> None:
         actual = {name: getattr(each, name) for name in expected}
         assert actual == pytest.approx(expected, abs=1e-9), indices
         assert set(expected) == set(each._fields) - {"kind", "layer", "head"}
-
-
-def test_the_order_of_sentences_does_not_matter() -> None:
-    sentences = [random_maps(seed=seed) for seed in range(3)] + [
-        random_maps(HOSTILE, HOSTILE)
-    ]
-    forth, back = HeadSums(), HeadSums()
-    for maps in sentences:
-        forth.add(maps)
-    for maps in reversed(sentences):
-        back.add(maps)
-    for one, other in zip(forth.means(), back.means(), strict=True):
-        assert one[3:] == pytest.approx(other[3:], abs=1e-12)
 
 
 def one_hot_head(queries: int, keys: int, choose_key) -> np.ndarray:

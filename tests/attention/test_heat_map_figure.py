@@ -1,11 +1,9 @@
 """Heat maps, read back from the figure and compared with the weights."""
 
 import numpy as np
-import pytest
 
 from t2t_keras.attention.drawing import save_figure
-from t2t_keras.attention.heat_map_figure import MOST_NAMED, heat_map_figure
-from t2t_keras.errors import UserError
+from t2t_keras.attention.heat_map_figure import heat_map_figure
 from tests.attention.random_maps import HOSTILE, H, R, random_maps
 
 
@@ -60,20 +58,7 @@ def test_the_first_query_is_on_top() -> None:
     assert axes.get_xlim()[0] < axes.get_xlim()[1]
 
 
-def test_too_many_tokens_are_not_named() -> None:
-    words = tuple(f"▁w{number}" for number in range(MOST_NAMED + 1))
-    figure = heat_map_figure(random_maps(words, words).encoder)
-    assert all(len(each.get_xticklabels()) == 0 for each in figure.axes if each.images)
-
-
-@pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_hostile_tokens_are_drawn(tmp_path, suffix) -> None:
-    path = tmp_path / f"a.{suffix}"
+def test_hostile_tokens_are_drawn(tmp_path) -> None:
+    path = tmp_path / "a.svg"
     save_figure(heat_map_figure(random_maps(HOSTILE, HOSTILE).decoder), path)
-    if suffix == "svg":
-        assert ">▁$x^2$</text>" in path.read_text()
-
-
-def test_a_missing_layer_is_refused() -> None:
-    with pytest.raises(UserError, match="There is no layer 9"):
-        heat_map_figure(random_maps().encoder, 9)
+    assert ">▁$x^2$</text>" in path.read_text()

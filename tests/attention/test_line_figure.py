@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -109,25 +108,6 @@ def test_a_subword_is_found_with_or_without_its_space_mark() -> None:
         assert {query for _, query, _ in lines} == {1}
 
 
-def test_a_repeated_word_has_lines_of_all_occurrences() -> None:
-    attention = random_maps(("▁a", "▁b", "▁a", "</s>")).encoder
-    lines = read_lines(line_figure(attention, 2, words=["a", "b", "a"]))
-    assert {query for _, query, _ in lines} == {0, 1, 2}
-
-
-def test_words_are_in_order_on_both_sides() -> None:
-    attention = random_maps().memory
-    texts = {
-        text.get_gid(): text.get_text()
-        for text in line_figure(attention, 1).axes[0].texts
-    }
-    for side in ("query", "key"):
-        tokens = attention.queries if side == "query" else attention.keys
-        assert [texts[f"{side}-{row}"] for row in range(len(tokens))] == list(tokens)
-        heights = read_heights(line_figure(attention, 1), side)
-        assert sorted(heights, key=heights.__getitem__) == list(range(len(tokens)))
-
-
 def test_the_svg_has_the_same_lines(tmp_path) -> None:
     attention = random_maps().encoder
     path = tmp_path / "lines.svg"
@@ -151,21 +131,12 @@ def test_the_svg_has_the_same_lines(tmp_path) -> None:
         assert token in texts
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_hostile_words_are_drawn(tmp_path, suffix) -> None:
-    path = tmp_path / f"lines.{suffix}"
+def test_hostile_words_are_drawn(tmp_path) -> None:
+    path = tmp_path / "lines.svg"
     figure = line_figure(random_maps(HOSTILE, HOSTILE).encoder, 1, title="$x$")
     save_figure(figure, path)
-    if suffix == "svg":
-        texts = ElementTree.parse(path).getroot().itertext()
-        assert {"▁<script>alert(1)</script>"[:23] + "…", "▁$x^2$", "$x$"} <= set(texts)
-
-
-def test_a_hundred_words() -> None:
-    words = tuple(f"▁w{number}" for number in range(100))
-    figure = line_figure(random_maps(words, words).encoder, 1)
-    assert len(read_heights(figure, "query")) == 100
-    assert figure.get_figheight() > 20
+    texts = ElementTree.parse(path).getroot().itertext()
+    assert {"▁<script>alert(1)</script>"[:23] + "…", "▁$x^2$", "$x$"} <= set(texts)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +153,3 @@ def test_a_hundred_words() -> None:
 def test_missing_layers_heads_and_words_are_refused(arguments, message) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         line_figure(random_maps().encoder, **arguments)
-
-
-def test_pyplot_is_not_imported(monkeypatch, tmp_path) -> None:
-    # With None, importing it fails.
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    save_figure(line_figure(random_maps().encoder, 1), tmp_path / "a.png")

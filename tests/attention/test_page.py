@@ -316,20 +316,6 @@ def test_the_url_fragment_sets_the_initial_choices(show) -> None:
 
 
 @pytest.mark.slow
-def test_the_overview_shows_the_weights(show) -> None:
-    maps = random_maps()
-    page = show([maps])
-    alphas = page.value(
-        "[...document.querySelectorAll('#fields canvas')].map((canvas) =>"
-        "[...canvas.getContext('2d').getImageData("
-        "0, 0, canvas.width, canvas.height).data].filter((_, i) => i % 4 === 3))"
-    )
-    weights = merge_sentence_words(maps).encoder.weights
-    for field, expected in zip(alphas, weights.reshape(R * H, -1), strict=True):
-        np.testing.assert_allclose(np.array(field) / 255, expected, atol=1.5 / 255)
-
-
-@pytest.mark.slow
 def test_hostile_tokens_are_shown_as_text(show) -> None:
     maps = random_maps(HOSTILE, HOSTILE)
     page = show([maps], title="</title><script>1</script>")
@@ -365,18 +351,6 @@ def test_a_hundred_words_on_a_narrow_screen(show) -> None:
         "return Math.abs(y - word.y - word.height / 2); }))"
     )
     assert off < 10
-
-
-@pytest.mark.slow
-def test_it_follows_the_preferred_color_scheme(show, browser) -> None:
-    page = show([random_maps()])
-    backgrounds = {}
-    for scheme in ("light", "dark"):
-        page.prefer(scheme)
-        backgrounds[scheme] = page.value(
-            "getComputedStyle(document.body).backgroundColor"
-        )
-    assert backgrounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
 
 
 def test_maps_of_any_model_are_drawn_without_tensorflow() -> None:

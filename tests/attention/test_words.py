@@ -4,7 +4,6 @@ import numpy as np
 
 from t2t_keras.attention.words import (
     is_punctuation,
-    join_pieces,
     merge_sentence_words,
     merge_words,
     spell_word,
@@ -94,11 +93,6 @@ def test_spell_word() -> None:
     )
     for pieces, text in rows:
         assert spell_word(pieces) == text, pieces
-
-
-def test_join_pieces() -> None:
-    assert join_pieces(["▁The", "▁app", "les", ".", "</s>"]) == "The apples."
-    assert join_pieces(["<s>", "</s>"]) == ""
 
 
 PUNCTUATION = (
