@@ -41,19 +41,6 @@ def test_grammar_ende_yields_the_pairs_of_the_corpus(tmp_path, monkeypatch):
         assert {tuple(sorted(each.items())) for each in examples} == expected
 
 
-def test_grammar_ende_declares_the_size_of_the_readme(data_dir):
-    module = importlib.import_module("grammar_ende.grammar_ende_dataset_builder")
-    builder_class = module.GrammarEnde
-    sizes = (
-        builder_class.TRAIN_PAIRS,
-        builder_class.VALIDATION_PAIRS,
-        builder_class.TEST_PAIRS,
-    )
-    assert sizes == (30_000, 1_000, 1_000)
-    readme = (data_dir / "grammar_ende" / "README.md").read_text(encoding="utf-8")
-    assert "train 30,000, validation 1,000, test 1,000" in readme
-
-
 def test_grammar_ende_can_be_sliced(tmp_path, monkeypatch):
     builder = _prepared("grammar_ende", "GrammarEnde", SMALL, tmp_path, monkeypatch)
     assert len(_texts(builder, "train[10:15]")) == 5

@@ -55,14 +55,3 @@ def test_no_folder_is_an_error_that_programs_explain(builder_module, tmp_path):
     config = tfds.download.DownloadConfig(manual_dir=str(tmp_path / "not_there"))
     with pytest.raises(FileNotFoundError, match="--manual_dir"):
         builder.download_and_prepare(download_config=config)
-
-
-def test_the_check_writes_what_it_says(tmp_path):
-    check = importlib.import_module("tsv_beam.check_beam")
-    written = check.write_shards(tmp_path, seed=3)
-    read = []
-    for path in sorted(tmp_path.glob("*.tsv")):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            read.append((path.name.split("-")[0], *line.split("\t")))
-    assert read == written
-    assert len(set(written)) == len(written) == 600

@@ -118,11 +118,6 @@ def test_the_graph_aligns_as_python_does(pairs, extra):
     assert align_in_graph(pairs, extra) == [align_tags(*pair) for pair in pairs]
 
 
-def test_a_tag_is_skipped_rather_than_a_word():
-    tags, words = [0, 1, 0, 1, 0, 2, 3], [1, 0, 1, 0, 1, 2]
-    assert align_in_graph([(tags, words)], 0) == [[1, 2, 3, 4, 5, 6]]
-
-
 def test_long_and_short_sentences_in_a_batch():
     rng = np.random.default_rng(7)
     pairs = [

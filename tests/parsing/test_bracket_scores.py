@@ -11,7 +11,7 @@ from t2t_keras.parsing.bracket_scores import (
     sum_scores,
 )
 from t2t_keras.parsing.trees import Tree, read_trees
-from tests.parsing.random_trees import TREES, deep_tree
+from tests.parsing.random_trees import TREES
 
 
 def score_pair(gold: str, test: str) -> SentenceScore:
@@ -111,12 +111,6 @@ def test_sums_and_percentages():
     )
     assert (scores.complete, scores.without_crossing, scores.few_crossings) == (1, 1, 2)
     assert sum_scores([]).f1 == 0.0
-
-
-def test_five_thousand_levels():
-    tree = deep_tree(5_000)
-    (score,) = sentence_scores([tree], [Tree("TOP", (tree,))])
-    assert score.complete and score.gold == 5_000
 
 
 def test_too_many_errors_stop_the_scoring_as_in_evalb():

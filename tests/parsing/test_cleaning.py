@@ -1,7 +1,7 @@
 from hypothesis import given
 
 from t2t_keras.parsing.trees import Tree, clean_tree, read_trees
-from tests.parsing.random_trees import TREES, deep_tree
+from tests.parsing.random_trees import TREES
 
 
 def cleaned_text(text: str) -> str:
@@ -58,8 +58,3 @@ def test_words_stay_and_cleaning_again_changes_nothing(tree):
     assert [leaf.word for leaf in once.leaves()] == [
         leaf.word for leaf in tree.leaves()
     ]
-
-
-def test_five_thousand_levels():
-    tree = deep_tree(5_000)
-    assert clean_tree(Tree("", (tree,))) == tree

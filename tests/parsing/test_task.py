@@ -34,11 +34,3 @@ def test_raw_text_is_split_and_treebank_text_is_not():
     )
     assert split.answer("It isn't.", symbols) == "(S (NN It) (VP (VBZ isn't.)))"
     assert raw.answer("", symbols) == ""
-
-
-def test_no_texts():
-    adapter = ParserTextAdapter(splits=True)
-    nothing = adapter.answer_in_graph(
-        tf.zeros([0], tf.string), tf.zeros([0, 3], tf.string)
-    )
-    assert nothing.shape == (0, 3)

@@ -59,14 +59,6 @@ def test_a_file_of_trees_is_a_corpus(tmp_path, name):
     assert decode_pairs(both.pairs()) == [*kept, ("Go !", "(S VB . )S")]
 
 
-def test_ill_formed_bytes_are_counted_and_replaced(tmp_path):
-    path = tmp_path / "a.mrg"
-    path.write_bytes(b"(S (NN a\xff))\n(S (NN b))\n")
-    text = open_parallel_text([path], read_trees=tree_pairs)
-    assert text.report.invalid_utf8 == 1
-    assert decode_pairs(text.pairs()) == [("a\ufffd", "(S NN )S"), ("b", "(S NN )S")]
-
-
 @pytest.mark.parametrize(
     ("faulty", "line"),
     [

@@ -83,16 +83,6 @@ def test_trees_are_equal_if_their_parts_are(one, other):
         assert hash(one) == hash(other)
 
 
-def test_a_constituent_and_a_word_of_one_name_differ():
-    word, constituent = Tree("NN", word="NN"), Tree("NN")
-    assert word != constituent
-    assert Tree("A", (Tree("B", (Tree("c", word="d"),)), Tree("e", word="f"))) != Tree(
-        "A", (Tree("B", (Tree("c", word="d"), Tree("e", word="f"))),)
-    )
-    assert word != "(NN NN)"
-    assert repr(word) == "<Tree (NN NN)>"
-
-
 def test_five_thousand_levels():
     tree = deep_tree(5_000)
     (parsed,) = read(str(tree))

@@ -65,11 +65,3 @@ def test_split_text_is_not_split_again(text):
 @given(st.lists(TRICKY | st.text(max_size=25), min_size=1, max_size=12))
 def test_the_graph_splits_the_same(texts):
     assert split_in_graph(texts) == [split_words(text) for text in texts]
-
-
-def test_characters_stay_in_order():
-    text = "Well (he asked), don't the 'dogs' of A.B. Corp. sleep?"
-    letters = split_words(text).replace("-LRB-", "").replace("-RRB-", "")
-    assert letters.replace(" ", "") == text.replace("(", "").replace(")", "").replace(
-        " ", ""
-    )

@@ -26,11 +26,6 @@ def test_graph_agrees_with_python_on_any_bytes(text):
     assert in_graph(text) == normalize(text)
 
 
-@given(st.text(max_size=40))
-def test_graph_agrees_with_python_on_any_text(text):
-    assert in_graph(text.encode()) == normalize(text)
-
-
 def test_graph_agrees_with_python_on_every_character():
     characters = [
         f"x{chr(point)}y"

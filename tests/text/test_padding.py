@@ -39,15 +39,3 @@ def test_targets_are_shifted_by_one():
     expected = [[0, *row[:-1]] for row in rows]
     assert padding.shift_right(tf.constant(rows)).numpy().tolist() == expected
     assert padding.shift_right(tf.zeros([0, 3], tf.int32)).shape == (0, 3)
-
-
-def test_the_examples_of_the_docstrings():
-    rows = tf.RaggedTensor.from_row_lengths([5, 6, 1, 8, 1], [3, 2])
-    examples = (
-        (padding.pad_rows, padding.pad_rows(rows, (3, 4))),
-        (padding.shift_right, padding.shift_right([[7, 8, 1, 0], [9, 1, 0, 0]])),
-    )
-    for function, result in examples:
-        shown = [line.strip() for line in repr(result.numpy()).splitlines()]
-        lines = [line.strip() for line in function.__doc__.splitlines()]
-        assert lines[-len(shown) - 1 : -1] == shown, function

@@ -8,7 +8,6 @@ import sentencepiece
 import tensorflow as tf
 
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 FIRST_BYTE = 3
@@ -70,25 +69,3 @@ def test_names_of_a_batch(vocabulary):
     for row, names in zip(rows, found.tolist(), strict=True):
         expected = [name.encode() for name in vocabulary.pieces(row)]
         assert names == expected + [b""] * (len(names) - len(row))
-
-
-def test_all_ops_are_core_ones_and_the_table_is_there_once(bpe_model):
-    vocabulary = SubwordVocabulary(bpe_model)
-
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False
-    )
-    def twice(ids):
-        return vocabulary.decode_in_graph(ids), vocabulary.decode_in_graph(ids[:, 1:])
-
-    graph = twice.get_concrete_function().graph.as_graph_def()
-    functions = graph.library.function
-    nodes = [*graph.node, *(node for each in functions for node in each.node_def)]
-    assert not [node.op for node in nodes if not hasattr(tf.raw_ops, node.op)]
-    tables = [
-        node
-        for node in nodes
-        if node.op == "Const"
-        and len(node.attr["value"].tensor.string_val) == vocabulary.size
-    ]
-    assert len(tables) == 1

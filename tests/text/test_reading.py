@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.reading import PlainTextAdapter, TextReader
+from t2t_keras.text.reading import TextReader
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID
 
 TEXTS = st.text(st.sampled_from("ab  \t漢Жü🙂\x00\u2028"), max_size=30) | st.binary(
@@ -68,22 +68,3 @@ def test_limits_below_one_are_refused(vocabulary):
         TextReader(vocabulary, 0, 9)
     with pytest.raises(ValueError, match=r"at least 1\. Received: 9 and 0"):
         TextReader(vocabulary, 9, 0)
-
-
-@given(st.text(max_size=30) | st.binary(max_size=30))
-def test_truncation_is_the_same_in_the_graph(vocabulary, text):
-    reader = TextReader(vocabulary, 6, 7)
-    beginning = reader.truncate(text)
-    assert beginning == normalize(text)[:7]
-    encoded = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    (in_graph,) = reader.truncate_in_graph(tf.constant([encoded])).numpy()
-    assert in_graph.decode() == beginning
-
-
-def test_plain_text_stays_as_it_is():
-    adapter = PlainTextAdapter()
-    assert adapter.source(b" a\xff") == b" a\xff"
-    assert adapter.answer("a", "(S b") == "(S b"
-    lines, targets = tf.constant(["a "]), tf.constant([["(b", "c"]])
-    assert adapter.source_in_graph(lines) is lines
-    assert adapter.answer_in_graph(lines, targets) is targets

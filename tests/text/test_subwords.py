@@ -20,14 +20,6 @@ from t2t_keras.text.subwords import learn_subwords
 MODEL_TYPES = ("bpe", "unigram")
 
 
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
-def test_the_same_lines_give_the_same_bytes(lines, model_type):
-    first = learn_subwords(lines, vocabulary_size=300, model_type=model_type)
-    again = learn_subwords(iter(lines), vocabulary_size=300, model_type=model_type)
-    assert first == again
-    assert SubwordVocabulary(first).size == 300
-
-
 LEARNER = """
 import hashlib, sys
 from t2t_keras.text import subwords

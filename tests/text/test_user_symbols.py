@@ -84,12 +84,6 @@ def test_a_symbol_that_is_split_is_refused(vocabulary):
             pytest.fail(f"{symbol} was taken")
 
 
-def test_without_symbols_the_vocabulary_is_what_it_was():
-    lines = ["the old house", "das alte Haus"] * 4
-    model = learn_subwords(lines, vocabulary_size=290)
-    assert learn_subwords(lines, vocabulary_size=290, user_symbols=()) == model
-
-
 def test_a_size_without_room_for_the_symbols_is_refused():
     with pytest.raises(UserError, match=r"ids, 5 user symbols and the 256 .* 264"):
         learn_subwords(["a b"], vocabulary_size=264, user_symbols=SYMBOLS)

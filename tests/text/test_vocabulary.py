@@ -83,15 +83,6 @@ def test_nasty_texts(vocabulary):
         assert end == EOS_ID, repr(text)
 
 
-def test_real_lines_encode_alike_in_a_batch(vocabulary, lines):
-    texts = [*lines, "", *NASTY]
-    rows = vocabulary.encode_in_graph(tf.constant(texts))
-    assert rows.dtype == tf.int32
-    assert rows.to_list() == [vocabulary.encode(text) for text in texts]
-    back = vocabulary.decode_in_graph(rows.to_tensor(PAD_ID)).numpy()
-    assert [text.decode() for text in back] == [normalize(text) for text in texts]
-
-
 def test_pieces_are_those_of_sentencepiece(bpe_model):
     vocabulary = SubwordVocabulary(bpe_model)
     processor = sentencepiece.SentencePieceProcessor(model_proto=bpe_model)
@@ -114,21 +105,6 @@ def test_decoding_stops_at_the_first_end_and_skips_padding(vocabulary):
     assert vocabulary.decode([]) == ""
 
 
-def test_padding_inside_a_character_does_not_break_it(vocabulary):
-    byte_id = {byte: 3 + byte for byte in range(256)}
-    ids = [byte_id[0xC3], PAD_ID, byte_id[0xA4], EOS_ID]
-    assert vocabulary.decode(ids) == "ä"
-    assert decode_in_graph(vocabulary, ids) == "ä"
-
-
-def test_no_line_break_comes_out_even_where_one_was_predicted(vocabulary):
-    byte_id = {byte: 3 + byte for byte in range(256)}
-    for line_break in ("\n", "\r\n", "\x85", "\u2028", "\x0b"):
-        ids = [byte_id[b] for b in f"a{line_break}b".encode()]
-        assert vocabulary.decode(ids) == "a b"
-        assert decode_in_graph(vocabulary, ids) == "a b"
-
-
 def test_empty_batches(vocabulary):
     assert vocabulary.encode_in_graph(tf.zeros([0], tf.string)).to_list() == []
     assert vocabulary.encode_in_graph(tf.constant([""])).to_list() == [[EOS_ID]]
@@ -142,16 +118,6 @@ def test_ids_outside_the_vocabulary_are_refused(vocabulary):
         with pytest.raises(ValueError, match=rf"in \[0, {vocabulary.size}\).*{wrong}"):
             vocabulary.decode([5, wrong])
     assert vocabulary.decode([EOS_ID, -1]) == ""
-
-
-def test_one_tokenizer_even_if_first_used_inside_a_graph(bpe_model):
-    vocabulary = SubwordVocabulary(bpe_model)
-    dataset = tf.data.Dataset.from_tensors(["the house"])
-    inside = dataset.map(lambda t: vocabulary.encode_in_graph(t).to_tensor())
-    assert next(iter(inside)).numpy().tolist() == [vocabulary.encode("the house")]
-    traced = tf.function(vocabulary.encode_in_graph, autograph=False)
-    assert traced(tf.constant(["a"])).to_list() == [vocabulary.encode("a")]
-    assert vocabulary.tokenizer is vocabulary.tokenizer
 
 
 def test_size_and_hash_come_from_the_file(bpe_model, tmp_path):
@@ -240,11 +206,6 @@ def test_many_texts_are_encoded_as_each_is(vocabulary, texts):
     assert ids.tolist() == [token for row in rows for token in row]
     assert lengths.tolist() == [len(row) for row in rows]
     assert (ids.dtype, lengths.dtype) == ("int32", "int64")
-
-
-def test_the_vocabulary_made_again_is_the_same(vocabulary):
-    again = SubwordVocabulary(vocabulary.model_proto)
-    assert (again.sha256, again.size) == (vocabulary.sha256, vocabulary.size)
 
 
 # --- Ties of unigram models
