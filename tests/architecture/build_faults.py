@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.architecture.build_file import PYTHON_RULES, Target, read_targets
-from tests.architecture.imports import Import, parent_packages, read_imports
+from tests.architecture.imports import (
+    Import,
+    parent_packages,
+    read_imports,
+    read_paths,
+)
 from tests.architecture.tree import files, python_files, relative
 
 THIRD_PARTY = "@pypi//"
@@ -36,6 +41,8 @@ def build_faults(root: Path) -> list[str]:
         if target.rule in PYTHON_RULES:
             imports = _label_imports(root, target, owners, internal)
             faults += _import_faults(target, imports, reached)
+        if target.rule == "py_test":
+            faults += _data_faults(root, target, targets, reached)
     return faults
 
 
@@ -172,6 +179,28 @@ def _label(
     if top in PEERS and path.startswith(PEERS_PLACES):
         return None
     return None if top in sys.stdlib_module_names else third_party_label(top)
+
+
+def _data_faults(
+    root: Path,
+    target: Target,
+    targets: list[Target],
+    reached: dict[str, frozenset[str]],
+) -> Iterator[str]:
+    """Files that a test reads by their paths, which Bazel would not put beside it."""
+    by_label = {f":{each.name}": each for each in targets}
+    available: set[str] = set()
+    todo = [f":{target.name}", *reached[f":{target.name}"]]
+    while todo:
+        label = todo.pop()
+        if label in by_label and label not in available:
+            todo += by_label[label].data
+            todo += by_label[label].srcs
+        available.add(label)
+    for source in target.modules.values():
+        for path in read_paths(root / source, root):
+            if path not in available:
+                yield f"{source}: {path} is not in the data of :{target.name}"
 
 
 def _import_faults(

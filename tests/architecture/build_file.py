@@ -102,6 +102,9 @@ def _expand_glob(call: ast.Call, root: Path) -> tuple[str, ...]:
             excluded |= set(root.glob(pattern))
     included: set[Path] = set()
     for pattern in ast.literal_eval(call.args[0]):
-        included |= set(root.glob(pattern))
+        # To Python, but not to Bazel, "**" at the end means folders alone.
+        included |= set(
+            root.glob(f"{pattern}/*" if pattern.endswith("**") else pattern)
+        )
     paths = sorted(path for path in included - excluded if path.is_file())
     return tuple(relative(path, root) for path in paths)

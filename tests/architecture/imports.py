@@ -1,11 +1,16 @@
-"""Imports of a Python file, including those inside functions."""
+"""Imports of a Python file, including those inside functions, and files it reads."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.architecture.tree import parse
+from tests.architecture.tree import parse, relative
+
+# Variables from which paths to files of the repository begin.
+PLACES = ("__file__", "REPOSITORY", "ROOT")
+NAME = re.compile(r"\w[\w./-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,32 @@ def read_imports(path: Path) -> Iterator[Import]:
             yield Import("tensorboard", "", node.lineno)
 
 
+def read_paths(path: Path, root: Path) -> list[str]:
+    """Files of the repository at `root` that a Python file names.
+
+    A name is a text, or several joined by `/`, in a file that knows its own place.
+    Python files do not count: imports have checks of their own.
+    """
+    nodes = list(ast.walk(parse(path)))
+    if not any(isinstance(node, ast.Name) and node.id in PLACES for node in nodes):
+        return []
+    texts = {text for node in nodes if NAME.fullmatch(text := _joined_text(node))}
+    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
+    found = [folder / text for folder in folders for text in texts]
+    there = {each for each in found if each.is_file() and each.suffix != ".py"}
+    return sorted(relative(each, root) for each in there)
+
+
+def _joined_text(node: ast.AST) -> str:
+    """Text of a constant, or of the constants of a path; "" of anything else."""
+    if _is_text(node):
+        return ast.literal_eval(node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        texts = (_joined_text(node.left), _joined_text(node.right))
+        return "/".join(filter(None, texts))
+    return ""
+
+
 def parent_packages(module: str) -> list[str]:
     """Packages whose `__init__` Python runs before `module`: a, a.b for a.b.c."""
     parts = module.split(".")
@@ -52,5 +83,5 @@ def _is_import_module(call: ast.Call) -> bool:
     return is_import and bool(call.args) and _is_text(call.args[0])
 
 
-def _is_text(node: ast.expr) -> bool:
+def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)

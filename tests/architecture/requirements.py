@@ -78,23 +78,3 @@ def _entries(root: Path) -> list[str]:
     text = (root / "requirements_lock.txt").read_text(encoding="utf-8")
     lines = text.replace("\\\n", " ").splitlines()
     return [" ".join(line.split()) for line in lines if line.strip()]
-
-
-def package_faults(root: Path) -> list[str]:
-    """Packages that a wheel would lack or cannot contain; empty if there are none."""
-    text = (root / "pyproject.toml").read_text(encoding="utf-8")
-    settings = tomllib.loads(text)["tool"]["setuptools"]
-    mapped = settings["package-dir"]
-    listed = set(settings["packages"])
-    found = {
-        ".".join(path.parent.relative_to(root).parts)
-        for path in (root / "t2t_keras").rglob("__init__.py")
-    }
-    return [
-        *(f"pyproject.toml: packages lacks {name}" for name in found - listed),
-        *(
-            f"pyproject.toml: there is no package {name}"
-            for name in listed - found
-            if not (name in mapped and (root / mapped[name]).is_dir())
-        ),
-    ]

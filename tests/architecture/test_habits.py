@@ -23,7 +23,6 @@ CHECKS = (
     habits.vague_names,
 )
 
-DOCSTRING = '"""Text comes in, token ids go out."""\n'
 # Split, because the whole string would be a fault of this file.
 HOME, SKIP = "home", "skip"
 
@@ -41,46 +40,15 @@ FAULTS = (
         "a.py:2: f has 61 lines",
     ),
     (
-        habits.long_functions,
-        "t2t_keras/a.py",
-        "async def f():\n" + "    pass\n" * 60,
-        "a.py:1: f has 61 lines",
-    ),
-    (
         habits.thick_programs,
         "t2t_keras/a.py",
         "def f():\n" + "    pass\n" * 19 + "class A:\n" + "    b = 1\n" * 20,
         "t2t_keras/a.py: 41 lines in functions and classes",
     ),
     (habits.mutable_globals, "data/a.py", "A = [1]\n", "a.py:1:"),
-    (habits.mutable_globals, "t2t_keras/a.py", "A: dict = {}\n", "a.py:1:"),
     (habits.mutable_globals, "t2t_keras/a.py", "A = (1, {2})\n", "a.py:1:"),
     (habits.mutable_globals, "t2t_keras/a.py", "\nA = dict(a=1)\n", "a.py:2:"),
-    (
-        habits.mutable_globals,
-        "t2t_keras/a.py",
-        "import collections\nA = collections.defaultdict(int)\n",
-        "a.py:2:",
-    ),
-    (
-        habits.mutable_globals,
-        "t2t_keras/a.py",
-        "try:\n    pass\nexcept OSError:\n    A = [n for n in ()]\n",
-        "a.py:4:",
-    ),
     (habits.relative_imports, "t2t_keras/text/a.py", "from . import b\n", "a.py:1"),
-    (
-        habits.relative_imports,
-        "tests/a.py",
-        "def f():\n    from .b import c\n",
-        "a.py:2",
-    ),
-    (
-        habits.crowded_inits,
-        "t2t_keras/text/__init__.py",
-        DOCSTRING + "from t2t_keras.text.a import b\n",
-        "text/__init__.py: an __init__ holds one docstring",
-    ),
     (
         habits.crowded_inits,
         "t2t_keras/text/__init__.py",
@@ -88,7 +56,6 @@ FAULTS = (
         "text/__init__.py: an __init__ holds one docstring",
     ),
     (habits.vague_names, "t2t_keras/text/utils.py", "", "utils.py: name"),
-    (habits.vague_names, "tests/common/a.py", "", "common/a.py: name"),
     (
         habits.skipped_tests,
         "tests/test_a.py",
@@ -96,28 +63,10 @@ FAULTS = (
         f"test_a.py:2: pytest.mark.{SKIP}if; make it run",
     ),
     (
-        habits.skipped_tests,
-        "tests/test_a.py",
-        f"import pytest\npytest.import{'or'}skip('grpc')\n",
-        "test_a.py:2:",
-    ),
-    (
         habits.machine_traces,
         "docs/a.md",
         f"\nrun `/{HOME}/ada/t2t`\n",
         f"docs/a.md:2: a path of one machine: /{HOME}/a",
-    ),
-    (
-        habits.machine_traces,
-        ".ci/run",
-        f"PATH=/{'root'}/venv/bin\n",
-        ".ci/run:1: a path of one machine",
-    ),
-    (
-        habits.machine_traces,
-        "pyproject.toml",
-        f"{'index'}-url = 'x'\n",
-        "pyproject.toml:1: where packages come from",
     ),
     (
         habits.machine_traces,
@@ -137,12 +86,6 @@ FAULTS = (
         "",
         "docs/adr/README.md: 0002-b.md is not listed",
     ),
-    (
-        habits.unlisted_records,
-        "docs/adr/README.md",
-        "- [0001](0001-a.md)\n- [0009](0009-x.md)\n",
-        "docs/adr/README.md: 0009-x.md is not there",
-    ),
 )
 
 
@@ -156,39 +99,6 @@ def test_a_planted_fault_is_the_one_fault_found(tmp_path: Path) -> None:
         faults = check(root)
         assert len(faults) == 1, (path, text)
         assert fault in faults[0], (path, text)
-
-
-NO_FAULTS = (
-    (habits.long_functions, "a.py", "def f():\n" + "    pass\n" * 59),
-    (
-        habits.long_functions,
-        "a.py",
-        'def f():\n    """A\n' + "\n" * 90 + '    """\n' + "    pass\n" * 59,
-    ),
-    (habits.thick_programs, "t2t_keras/text/a.py", "def f():\n" + "    pass\n" * 50),
-    (
-        habits.thick_programs,
-        "t2t_keras/a.py",
-        "A = 1\n" * 50 + 'def f():\n    """A\n    """\n' + "    pass\n" * 39,
-    ),
-    (habits.mutable_globals, "a.py", "A = (1, 'b', frozenset({2}))\n"),
-    (habits.mutable_globals, "a.py", "A = MappingProxyType({'a': 1})\n"),
-    (habits.mutable_globals, "a.py", "Batch: TypeAlias = dict[str, Any]\n"),
-    (habits.mutable_globals, "a.py", "def f():\n    a = []\n    return a\n"),
-    (habits.crowded_inits, "t2t_keras/text/__init__.py", DOCSTRING),
-    (habits.crowded_inits, "t2t_keras/__init__.py", DOCSTRING + "import os\n"),
-    (habits.machine_traces, "a.md", f"https://x.org/{HOME}/ and docs/{HOME}/b\n"),
-    (habits.machine_traces, "a.md", f"~/{'work'}/t2t and $HOME/{'work'}/t2t\n"),
-    (habits.machine_traces, "a.md", "pip install -e . # /tmp/model and /models\n"),
-    (habits.skipped_tests, "tests/a.py", "dataset.skip(2)\n"),
-)
-
-
-def test_what_only_resembles_a_fault_passes(tmp_path: Path) -> None:
-    for number, (check, path, text) in enumerate(NO_FAULTS):
-        root = tmp_path / str(number)
-        _write(root / path, text)
-        assert check(root) == [], (path, text)
 
 
 def _write(path: Path, text: str) -> None:

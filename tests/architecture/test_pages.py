@@ -110,32 +110,6 @@ def test_every_row_names_code_and_a_test_that_uses_it(page) -> None:
     assert len(set(statements)) == len(statements)
 
 
-UNSOUND_ROWS = (
-    ("layers/mask.py", "model/test_masks.py::test_x", "is missing"),
-    ("model/masks.py", "layers/test_mask.py::test_x", "is missing"),
-    ("model/masks.py", "model/test_masks.py::test_nothing_of_it", "no test"),
-    # A function of the file that is not a test.
-    ("model/layers.py", "model/test_layers.py::rng", "no test"),
-    (
-        "input_pipeline/batches/batching.py",
-        "model/test_transformer.py::test_logits_are_the_papers",
-        "never uses",
-    ),
-    (
-        "../configs/multi30k.flags",
-        "settings/test_flags.py::test_no_flag_gives_the_defaults",
-        "never uses",
-    ),
-)
-
-
-def test_a_row_that_is_not_sound_is_caught() -> None:
-    for code, test, fault in UNSOUND_ROWS:
-        (row,) = parse_rows(f"| A statement | `{code}` | `{test}` |")
-        (message,) = find_faults(row)
-        assert fault in message, (code, test)
-
-
 def test_relative_links_of_all_pages_lead_to_files() -> None:
     pages = [path for path in files(ROOT) if path.suffix == ".md"]
     assert len(pages) > 30

@@ -11,6 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.config_protos import ssl_config
 from t2t_keras.serving.server import configs
 from t2t_keras.serving.server.batching import BatchingOptions
+from t2t_keras.serving.server.errors import ServingError
 from tests.serving.server.clients import Client, refusal, serving
 
 
