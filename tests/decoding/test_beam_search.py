@@ -66,17 +66,6 @@ def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alp
     check_against_exhaustive_search(vocabulary, length, alpha, beam_size)
 
 
-def test_the_best_sentences_of_the_toys_have_every_length():
-    lengths = set()
-    for vocabulary, length in [(3, 5), (4, 4), (5, 5)]:
-        for alpha in (0.0, 2.5):
-            model = TableModel.random(vocabulary + length, 5, vocabulary)
-            for row in range(5):
-                every = exhaustive_search(model, row, length, alpha, vocabulary)
-                lengths.add(len(every[0][0]))
-    assert lengths == {1, 2, 3, 4, 5}
-
-
 @pytest.mark.parametrize(
     ("beam_size", "alpha", "how"),
     [
@@ -177,17 +166,6 @@ def test_stopping_early_changes_the_time_and_nothing_else():
     assert saved[1] > 0
 
 
-def test_fewer_results_stop_no_later():
-    model = TableModel.random(0, 1, 7)
-    calls = []
-    for n_best in (1, 2, 4):
-        model.calls = 0
-        search(model, [30], 30, beam_size=4, n_best=n_best)
-        calls.append(model.calls)
-    assert calls == sorted(calls)
-    assert calls[0] < calls[-1]
-
-
 def keep_slots(slots, parents):
     """Wrong `_inherit_slots`: hypotheses keep the slots at their own beam position."""
     index = tf.minimum(tf.range(parents.shape[1]), tf.shape(slots)[1] - 1)
@@ -259,25 +237,6 @@ def test_an_empty_batch_gives_an_empty_result(how):
     result = search(model, [], 5, how=how, beam_size=4, n_best=2)
     assert [field.shape for field in result] == [(0, 2, 5), (0, 2), (0, 2), (0, 2)]
     assert [field.dtype for field in result] == ["int32", "int32", "float32", "float32"]
-
-
-def test_a_known_batch_size_stays_known():
-    model = TableModel.random(0, 3, 6)
-
-    @tf.function(autograph=False)
-    def shapes():
-        result = beam_search(
-            model.step,
-            model.cache(8),
-            max_lengths=tf.constant([4, 4, 4], tf.int64),
-            max_decode_length=4,
-            vocabulary_size=6,
-            settings=BeamSearchSettings(beam_size=2),
-        )
-        assert [f.shape for f in result] == [(3, 2, 4), (3, 2), (3, 2), (3, 2)]
-        return result
-
-    assert_same(shapes(), search(model, [4, 4, 4], 4, beam_size=2))
 
 
 def test_a_search_without_a_cache_needs_none():

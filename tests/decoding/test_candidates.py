@@ -81,20 +81,6 @@ def test_half_precision_logits_are_summed_in_float32():
     assert found.log_probs.dtype == tf.float32
 
 
-def test_no_probability_is_above_one():
-    logits = np.full([1, 2, 40], -3e4, np.float32)
-    logits[0, :, 7] = 3e4
-    found = best_candidates(
-        logits,
-        tf.zeros([1, 2]),
-        tf.constant([False]),
-        vocabulary_size=40,
-        settings=BeamSearchSettings(beam_size=2),
-    )
-    assert found.log_probs[0, 0] == 0.0
-    assert np.all(found.log_probs.numpy() <= 0.0)
-
-
 def test_what_is_not_a_number_is_impossible():
     logits = np.random.default_rng(0).normal(size=[2, 2, 9]).astype(np.float32)
     logits[0, 1, 5] = np.nan

@@ -18,11 +18,6 @@ def test_without_alpha_every_length_is_equal():
     np.testing.assert_array_equal(length_penalty(np.arange(1, 9), 0.0), np.ones(8))
 
 
-def test_an_alpha_of_one_grows_by_a_sixth_per_token():
-    lengths = np.arange(1, 9)
-    np.testing.assert_allclose(length_penalty(lengths, 1.0), 1 + (lengths - 1) / 6)
-
-
 def test_arrays_tensors_and_numbers_agree():
     lengths, alpha = np.arange(1.0, 90.0), 0.6
     expected = [math.exp(alpha * math.log((5 + n) / 6)) for n in lengths]
@@ -30,11 +25,6 @@ def test_arrays_tensors_and_numbers_agree():
     tensor = length_penalty(tf.constant(lengths, tf.float32), alpha)
     assert tensor.dtype == tf.float32
     np.testing.assert_allclose(tensor, expected, rtol=1e-6)
-
-
-def test_it_never_falls_as_the_length_grows():
-    for alpha in (0.0, 1e-9, 0.6, 3.0):
-        assert np.all(np.diff(length_penalty(np.arange(0, 2000), alpha)) >= 0), alpha
 
 
 def test_the_other_kinds_give_the_values_worked_out_by_hand():

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.decoding import search_step
-from t2t_keras.decoding.candidates import forbidden_tokens
 from t2t_keras.decoding.search_state import BeamSearchResult
-from t2t_keras.decoding.settings import BeamSearchSettings
 from tests.decoding.test_beam_search import assert_hypotheses
 from tests.decoding.toy_models import (
     EOS,
@@ -154,21 +152,6 @@ def test_a_sentence_that_cannot_be_continued_has_no_result():
         assert not result.lengths[0].any()
         assert np.all(result.scores[0] == -np.inf)
         assert result.lengths[1, 0] == 2
-
-
-def test_forbidding_a_certain_end_leaves_the_others_their_probability():
-    model = TableModel.random(6, 2, 9)
-    model.logits[..., EOS] = 300.0
-    result = search(model, [4, 4], 4, beam_size=3, alpha=0.0, min_length=2)
-    for row in range(2):
-        expected = plain_beam_search(model, row, 4, 0.0, 9, 3, Rules(min_length=2))
-        assert expected[0][1] < -500
-        assert_hypotheses(result, row, expected)
-
-
-def test_a_search_without_options_has_no_op_for_them():
-    settings = BeamSearchSettings()
-    assert forbidden_tokens(None, None, vocabulary_size=9, settings=settings) is None
 
 
 def test_wrong_variants_are_caught(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.decoding.search_state import axis_size, sentence_settings
+from t2t_keras.decoding.search_state import sentence_settings
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 
 SETTINGS = BeamSearchSettings(beam_size=4, alpha=0.6)
@@ -32,16 +32,3 @@ def test_penalties_never_fall_and_do_not_depend_on_what_is_known_of_the_length()
         for table in tables:
             assert (np.diff(table) >= 0).all()
             np.testing.assert_array_equal(table, tables[0])
-
-
-def test_the_size_of_an_axis_is_an_int_where_it_is_static():
-    seen = []
-
-    @tf.function(input_signature=[tf.TensorSpec([None, 3])], autograph=False)
-    def sizes(tensor):
-        seen.extend(axis_size(tensor, axis) for axis in (0, 1))
-        return axis_size(tensor, 0)
-
-    assert sizes(tf.zeros([5, 3])) == 5
-    assert tf.is_tensor(seen[0])
-    assert seen[1] == 3

@@ -11,10 +11,6 @@ def test_the_defaults_are_the_papers():
     assert settings.results == 4
 
 
-def test_fewer_results_than_beams_can_be_asked_for():
-    assert BeamSearchSettings(beam_size=4, n_best=3).results == 3
-
-
 @pytest.mark.parametrize(("beam_size", "candidates"), [(1, 1), (2, 4), (21, 42)])
 def test_one_beam_has_one_candidate_and_more_have_two_each(beam_size, candidates):
     assert BeamSearchSettings(beam_size=beam_size).candidates == candidates

@@ -42,9 +42,3 @@ def test_groups_left_in_order_of_their_maxima_would_be_caught(monkeypatch):
     np.testing.assert_array_equal(grouped_top_k(values, 3)[1], expected)
     monkeypatch.setattr(candidates.tf, "sort", lambda groups, axis: groups)
     assert grouped_top_k(values, 3)[1].numpy().tolist() != expected.tolist()
-
-
-def test_no_rows_give_no_rows():
-    for width in (8, 1000):
-        values, indices = grouped_top_k(tf.zeros([0, width]), 3)
-        assert values.shape == indices.shape == (0, 3)

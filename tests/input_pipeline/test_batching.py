@@ -14,20 +14,7 @@ from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.training.update import batch_signature
 from t2t_keras.typing import BatchShape
-from tests.input_pipeline.made_up import TWO_PAIRS, build_corpus, random_corpus
-from tests.input_pipeline.read_back import check_example
-
-
-def test_the_example_of_the_docstring():
-    planned = PlannedBatch(BatchShape(3, 4, 5), np.array([0, 1]))
-    expected = {
-        "encoder_input_tokens": [[5, 6, 1, 0], [8, 1, 0, 0], [0] * 4],
-        "decoder_input_tokens": [[0, 7, 1, 0, 0], [0, 9, 5, 6, 1], [0] * 5],
-        "decoder_target_tokens": [[7, 1, 0, 0, 0], [9, 5, 6, 1, 0], [0] * 5],
-        "decoder_loss_weights": [[1, 1, 0, 0, 0], [1, 1, 1, 1, 0], [0] * 5],
-    }
-    batch = make_batch(gather_batch(build_corpus(TWO_PAIRS), planned))
-    check_example(batch, expected, make_batch.__doc__)
+from tests.input_pipeline.made_up import build_corpus, random_corpus
 
 
 def batch_by_hand(corpus, planned):

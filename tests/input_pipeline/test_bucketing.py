@@ -111,14 +111,6 @@ def test_a_shape_that_saves_less_than_half_a_batch_is_not_made():
         assert len(shapes) == count
 
 
-def test_lengths_past_a_thousand_have_coarse_bounds():
-    lengths = np.array([[5, 3]] * 2000 + [[700, 4000]] + [[2999, 3001]])
-    shapes = bucket_shapes(lengths, max_shapes=3, tokens_per_batch=4000)
-    assert shapes[-1][1:] == (2999, 4000)
-    # In units of four tokens.
-    assert shapes[0][1:] == (8, 4)
-
-
 @given(LENGTHS, st.integers(1, 9))
 def test_a_pair_goes_where_it_is_padded_least(lengths, max_shapes):
     lengths = np.array(lengths)

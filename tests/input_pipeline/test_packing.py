@@ -20,12 +20,9 @@ from t2t_keras.input_pipeline.batches.packing import (
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.typing import BatchShape
 from tests.input_pipeline.made_up import (
-    TWO_PAIRS,
-    build_corpus,
     random_corpus,
     wmt_lengths,
 )
-from tests.input_pipeline.read_back import check_example
 
 LENGTHS = st.lists(
     st.tuples(st.integers(1, 20), st.integers(1, 17)), min_size=1, max_size=120
@@ -141,37 +138,6 @@ def test_many_rows_are_a_multiple_of_eight_for_devices():
         assert tuple(packed_shape(lengths, tokens)) == (rows, bound, bound), tokens
 
 
-def test_of_a_small_corpus_97_percent_are_real():
-    # Like captions: similar lengths, one language longer than the other.
-    random = np.random.default_rng(0)
-    sides = random.normal(2.7, 0.3, [29_000, 1]) + random.normal(0, 0.16, [29_000, 2])
-    lengths = np.rint(np.exp(sides + np.array([0, 0.04]))).astype(int) + 1
-    shape = packed_shape(lengths, 2_048)
-    plans = [list(plan_packed_epoch(lengths, shape, 1, epoch)) for epoch in range(3)]
-    positions = sum(map(len, plans)) * shape.rows * shape.positions
-    # Measured: 97.7 %, and 95.8 % with ten groups of similar balance instead of three.
-    assert 3 * lengths.sum() / positions > 0.97
-
-
-def first_fit(lengths, bounds):
-    """Number of rows that first-fit needs if no row is ever closed."""
-    room = np.zeros([0, 2], np.int64)
-    for pair in lengths:
-        fits = np.flatnonzero((pair <= room).all(axis=1))
-        if not len(fits):
-            room = np.concatenate([room, [bounds]])
-            fits = [len(room) - 1]
-        room[fits[0]] -= pair
-    return len(room)
-
-
-def test_it_needs_no_more_rows_than_first_fit():
-    lengths = wmt_lengths(6_000)
-    shape = packed_shape(lengths, 25_000)._replace(rows=1)
-    plan = list(plan_packed_epoch(lengths, shape, seed=1, epoch=0))
-    assert len(plan) <= first_fit(lengths, shape[1:])
-
-
 def test_short_pairs_do_not_wait_for_the_end():
     # Many blocks; a tenth of the pairs is shorter than all others.
     lengths = np.random.default_rng(5).integers(12, 50, size=[20_000, 2])
@@ -184,17 +150,6 @@ def test_short_pairs_do_not_wait_for_the_end():
     ]
     assert len(parts) > 5
     assert all(0.05 < part < 0.2 for part in parts)
-
-
-def test_similarly_filled_rows_are_not_adjacent():
-    lengths = wmt_lengths(20_000)
-    shape = packed_shape(lengths, 25_000)
-    plan = list(plan_packed_epoch(lengths, shape, seed=1, epoch=0))
-    longest = [max(lengths[b.indices[b.rows == 0]].max(axis=1)) for b in plan]
-    # The first row of a batch is a random row, not the one with the longest pair.
-    assert sorted(longest) != longest[::-1]
-    means = [lengths[batch.indices].mean() for batch in plan[:-1]]
-    assert np.std(means) < 0.1 * np.mean(means)
 
 
 def test_seed_and_epoch_both_change_the_order():
@@ -235,22 +190,6 @@ def test_arguments_that_cannot_be_meant():
         packed_shape(np.zeros([0, 2], int), 100)
     with pytest.raises(UserError, match="tokens_per_batch is 19"):
         packed_shape(np.array([[20, 20]]), 19)
-
-
-def test_the_example_of_the_docstring():
-    planned = PlannedBatch(BatchShape(2, 6, 7), np.array([0, 1]), np.array([0, 0]))
-    expected = {
-        "encoder_input_tokens": [[5, 6, 1, 8, 1, 0], [0] * 6],
-        "decoder_input_tokens": [[0, 7, 0, 9, 5, 6, 0], [0] * 7],
-        "decoder_target_tokens": [[7, 1, 9, 5, 6, 1, 0], [0] * 7],
-        "decoder_loss_weights": [[1, 1, 1, 1, 1, 1, 0], [0] * 7],
-        "encoder_segment_ids": [[1, 1, 1, 2, 2, 0], [0] * 6],
-        "encoder_positions": [[0, 1, 2, 0, 1, 0], [0] * 6],
-        "decoder_segment_ids": [[1, 1, 2, 2, 2, 2, 0], [0] * 7],
-        "decoder_positions": [[0, 1, 0, 1, 2, 3, 0], [0] * 7],
-    }
-    batch = make_packed_batch(gather_batch(build_corpus(TWO_PAIRS), planned))
-    check_example(batch, expected, make_packed_batch.__doc__)
 
 
 def packed_by_hand(corpus, planned):

@@ -13,7 +13,6 @@ from t2t_keras.model.attention_maps import (
     GAP,
     ROW,
     attention_maps,
-    legend,
     picture,
 )
 from t2t_keras.model.transformer import Transformer
@@ -112,17 +111,3 @@ def test_a_picture_has_a_square_for_each_weight() -> None:
                 assert np.ptp(square) == 0
                 assert abs(int(square[0, 0, 0]) - gray) <= 0.5
     assert np.all(pixels[height : height + GAP] == 128)
-
-
-def test_few_heads_need_no_room_for_more() -> None:
-    assert picture(np.zeros((2, 1, 1))).shape == (CELL, 2 * CELL + GAP, 1)
-
-
-def test_a_legend_has_a_line_for_each_piece() -> None:
-    assert legend(["▁a", "|", "</s>"], ["`b"]).splitlines() == [
-        "| | source | target |",
-        "| --- | --- | --- |",
-        "| 1 | `▁a` | `'b` |",
-        "| 2 | `¦` |  |",
-        "| 3 | `</s>` |  |",
-    ]

@@ -84,15 +84,6 @@ def test_steps_are_the_whole(decoder, rng) -> None:
         np.testing.assert_allclose(step, whole[:, :, t], atol=2e-5)
 
 
-def test_cross_attention_is_projected_once_per_sentence(decoder, rng) -> None:
-    memory = rng.normal(size=(B, S, D)).astype("f")
-    caches = decoder.cross_attention_caches(memory)
-    assert [tuple(c.keys.shape) for c in caches] == [(B, H, S, K)] * N
-    assert [tuple(c.values.shape) for c in caches] == [(B, H, S, U)] * N
-    keys, _ = decoder.layers[1].cross_attention.project_keys_values(memory)
-    np.testing.assert_array_equal(caches[1].keys, keys)
-
-
 def test_each_layer_and_sub_layer_drops_its_own(decoder) -> None:
     with record_keys() as recorded:
         decoder(

@@ -1,7 +1,6 @@
 """Masks against explicit loops."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,14 +39,6 @@ def test_a_pair_sees_itself_alone(queries: list[list[int]], keys: list[int]) -> 
     ]
 
 
-def test_the_segments_of_the_docstring() -> None:
-    segments = np.array([[1, 1, 2, 0]])
-    shown = np.array(segment_mask(segments, segments)).astype(int)[0]
-    lines = [line.strip() for line in str(segment_mask.__doc__).splitlines()]
-    first = lines.index("1 1 0 0")
-    assert lines[first : first + 4] == [" ".join(map(str, row)) for row in shown]
-
-
 @given(st.integers(0, 9))
 def test_a_position_sees_itself_and_what_came_before(length: int) -> None:
     mask = np.array(causal_mask(length))
@@ -65,11 +56,3 @@ def test_a_neighborhood_is_centered_on_the_query(length: int, reach: int) -> Non
     for query in range(length):
         near = set(range(query - reach, query + reach + 1)) & set(range(length))
         assert set(np.flatnonzero(mask[0, query])) == near
-
-
-def test_a_neighborhood_without_a_center_is_refused() -> None:
-    for neighborhood in (-3, 0, 4):
-        message = rf"must be a positive odd number.*centered.*Received: {neighborhood}$"
-        with pytest.raises(ValueError, match=message):
-            neighborhood_mask(5, neighborhood)
-            pytest.fail(f"{neighborhood} was taken")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from t2t_keras.model.sentence_maps import SentenceMaps, kind_title, sentence_maps
+from t2t_keras.model.sentence_maps import sentence_maps
 
 RNG_SEED = 3
 
@@ -21,8 +21,3 @@ def test_padding_is_left_out_and_sides_are_named() -> None:
     for found, whole in zip(maps, weights, strict=True):
         rows, columns = len(found.queries), len(found.keys)
         np.testing.assert_array_equal(found.weights, whole[:, :, :rows, :columns])
-
-
-def test_every_kind_has_a_title() -> None:
-    for kind in SentenceMaps._fields:
-        assert "attention" in kind_title(kind), kind

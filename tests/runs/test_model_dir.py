@@ -4,7 +4,6 @@ import dataclasses
 import errno
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -231,9 +230,3 @@ def test_where_none_is_none_is_found(model_dir) -> None:
     for which in ("averaged", "latest", "best"):
         with pytest.raises(UserError, match="There are steps none"):
             model_dir.find_checkpoint(which)
-
-
-def test_the_docstring_draws_every_file() -> None:
-    drawn = re.findall(r"^  ([\w.]+)/?  ", model_dir_module.__doc__ or "", re.MULTILINE)
-    paths = vars(ModelDir("x")).values()
-    assert sorted(drawn) == sorted(p.name for p in paths if p != Path("x"))

@@ -1,7 +1,6 @@
 """Settings as flags and flagfiles, round trip; the flagfiles of configs/."""
 
 import dataclasses
-import itertools
 import re
 from pathlib import Path
 
@@ -35,7 +34,6 @@ from tests.random_configs import configs
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIGS = REPOSITORY / "configs"
-FLAGFILES = sorted(CONFIGS.glob("*.flags"))
 
 
 def parse(*arguments: str) -> flags.FlagValues:
@@ -300,37 +298,7 @@ def test_help_lists_own_flags_then_the_settings_in_sections() -> None:
     assert "--num_layers" not in help_text("", flag_values, ["model_dir"], False)
 
 
-def test_help_shows_lists_as_they_are_given_and_no_runs_of_blanks() -> None:
-    values = flags.FlagValues()
-    flags.DEFINE_list("none", [], "None.", flag_values=values)
-    flags.DEFINE_list("pair", ["a", "b"], "Two.", flag_values=values)
-    flags.DEFINE_multi_enum("both", ["x", "y"], ["x", "y"], "Some.", flag_values=values)
-    flags.DEFINE_multi_string("many", None, "Many.", flag_values=values)
-    text = help_text("", values, ["none", "pair", "both", "many"], False)
-    assert "  --none\n" in text
-    assert "  --pair [a,b]\n" in text
-    assert "  --both [x,y]\n" in text
-    assert not re.search(r"\S  |\[\[", text), text
-
-
 # --- configs/
-
-
-def test_the_papers_models_and_a_small_one_have_flagfiles() -> None:
-    names = {path.stem for path in FLAGFILES}
-    assert names >= {"tiny", "base", "big", "big_enfr"}
-
-
-def test_a_flagfile_parses_and_opens_with_what_to_expect() -> None:
-    for path in FLAGFILES:
-        config_from_flagfile(path)  # an error names the file
-        lines = path.read_text().splitlines()
-        words = "\n".join(itertools.takewhile(lambda line: line[:1] == "#", lines))
-        command = f"python -m t2t_keras.train --flagfile=configs/{path.name}"
-        assert command in words, path
-        for heading in ("Hardware:", "Time:", "Score:"):
-            found = re.search(rf"^# {heading} +\w", words, re.MULTILINE)
-            assert found, (path, heading)
 
 
 # Section 5 of the paper, copied by hand: base, big EN-DE, big EN-FR.

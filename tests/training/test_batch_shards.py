@@ -1,14 +1,11 @@
 """Shards and micro-batches: every row once, in order; shapes of batches."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.training.step import (
-    batch_shape,
     check_compiled,
     computed_rows,
     micro_batch_count,
@@ -64,28 +61,6 @@ def test_a_process_has_the_rows_of_its_own_replicas() -> None:
             np.testing.assert_array_equal(actual, expected)
 
 
-# Rows, length, maximum tokens per micro-batch, expected number of micro-batches.
-PARTS = (
-    (10, 50, None, 1),
-    (10, 50, 500, 1),
-    (10, 50, 499, 2),
-    (10, 50, 50, 10),
-    (10, 50, 20, 10),  # a micro-batch has at least one row
-    (1, 50, 20, 1),
-    # A few more micro-batches, to avoid rows of padding:
-    (7, 3, 9, 4),  # 8 rows, not 9 in 3 parts
-    (40, 312, 2_000, 8),  # 40 rows, not 42 in 7 parts
-    (10, 50, 200, 5),  # 10 rows, not 12 in 3 or 4 parts
-    (10, 50, 250, 2),
-)
-
-
-def test_parts_are_few_and_leave_little_padding() -> None:
-    for rows, length, max_tokens, count in PARTS:
-        actual = micro_batch_count(rows, length, max_tokens)
-        assert actual == count, (rows, length, max_tokens)
-
-
 @given(
     rows=st.integers(1, 90),
     num_replicas=st.integers(1, 9),
@@ -111,24 +86,11 @@ def test_the_rows_computed_are_those_of_all_parts(rows, num_replicas, most, leng
     assert whole < rows + num_replicas
 
 
-def test_packed_rows_at_25_000_tokens_need_no_more() -> None:
-    """Shapes are those that `packed_shape` returns for the lengths of WMT."""
-    for num_replicas, max_tokens in itertools.product(
-        (1, 2, 4, 8, 16), (None, 6_000, 3_000, 2_000)
-    ):
-        settings = {"num_replicas": num_replicas, "max_tokens": max_tokens}
-        assert computed_rows(80, 312, **settings) == 80, settings
-
-
 def empty_batch() -> dict[str, np.ndarray]:
     return {
         "encoder_input_tokens": np.zeros([5, 7], "int32"),
         "decoder_target_tokens": np.zeros([5, 6], "int32"),
     }
-
-
-def test_both_lengths_belong_to_a_shape() -> None:
-    assert batch_shape(empty_batch()) == (5, 7, 6)
 
 
 def test_other_shapes_are_named_and_refused() -> None:

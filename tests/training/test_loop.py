@@ -168,13 +168,6 @@ def test_an_evaluation_comes_before_the_save_of_its_step() -> None:
     assert after == [("evaluate", 2), ("save", 2), ("evaluate", 4), ("save", 4)]
 
 
-def test_every_step_is_announced_before_and_after() -> None:
-    run = FakeRun(first=3)
-    run.loop(5)
-    steps = [call for call in run.calls if call[0] in ("before", "train", "after")]
-    assert steps == [(what, n) for n in (4, 5) for what in ("before", "train", "after")]
-
-
 def test_an_early_end_comes_after_an_evaluation_and_saves() -> None:
     run = FakeRun()
     run.ends_early_at = 4
@@ -262,22 +255,6 @@ def test_a_line_comes_after_the_first_update_and_every_few_seconds(
     assert run.logged == [50]
 
 
-def test_short_lines_leave_the_records_as_they_are(monkeypatch) -> None:
-    def recorded(seconds: float) -> list:
-        now = [0.0]
-        monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
-        monkeypatch.setattr(loop_module, "SILENT_SECONDS", seconds)
-
-        def pass_time(what: str, _: int) -> None:
-            now[0] += {"train": 1.0}.get(what, 0.0)
-
-        run = FakeRun(loss_sums={1: 9.0, 5: 3.0}, at=pass_time)
-        run.loop(9, log_steps=3, eval_steps=4)
-        return run.recorded
-
-    assert recorded(0.0) == recorded(1e9)
-
-
 def test_a_step_is_recorded_once_with_all_that_is_known_of_it() -> None:
     run = FakeRun()
     run.loop(8, log_steps=4, eval_steps=3)
@@ -313,14 +290,6 @@ def test_a_wait_for_input_is_logged(monkeypatch) -> None:
     assert values["step_seconds"] == 1.0
 
 
-def test_a_batch_of_padding_has_a_loss_of_zero(monkeypatch) -> None:
-    run = FakeRun()
-    nothing = StepSums(LossSums(0.0, 0.0, 0.0))
-    monkeypatch.setattr(run, "train", lambda _, stop, timed: nothing)
-    run.loop(1, log_steps=1)
-    assert run.recorded[0][1]["loss"] == 0.0
-
-
 # --- Failures
 
 
@@ -334,21 +303,6 @@ def test_weights_that_went_wrong_are_never_saved(tmp_path) -> None:
     # The saved batch is that of step 5, not of the step that detected it.
     batch = np.load(tmp_path / "step-5" / "batch.npz")
     assert batch["decoder_target_tokens"].tolist() == [[5, 1], [1, 0]]
-
-
-def test_weights_that_went_wrong_are_never_evaluated(tmp_path) -> None:
-    # An evaluation keeps its checkpoint if its score is the best.
-    run = FakeRun(bad=(2,), folder=tmp_path)
-    with pytest.raises(UserError, match="At step 2 "):
-        run.loop(20, eval_steps=4)
-    assert run.steps_of("evaluate") == []
-
-
-def test_a_non_finite_update_is_detected_before_a_log_line(tmp_path) -> None:
-    run = FakeRun(bad=(2,), folder=tmp_path)
-    with pytest.raises(UserError, match="At step 2 "):
-        run.loop(20, log_steps=4)
-    assert (run.step, run.logged) == (4, [])
 
 
 def test_a_non_finite_update_is_detected_without_any_interval(tmp_path) -> None:
@@ -418,14 +372,6 @@ def test_a_signal_after_the_last_step_is_not_lost(when) -> None:
     with pytest.raises(TrainingInterrupted) as stop:
         run.loop(6)
     assert (stop.value.step, run.steps_of("save")) == (6, [6])
-
-
-def test_a_signal_says_if_nothing_could_be_saved() -> None:
-    run = FakeRun(at=send(signal.SIGTERM, ("train", 2)))
-    run.saves_succeed = False
-    with pytest.raises(TrainingInterrupted) as stop:
-        run.loop(6)
-    assert not stop.value.saved
 
 
 def test_a_last_checkpoint_that_could_not_be_written_is_an_error() -> None:

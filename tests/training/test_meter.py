@@ -122,15 +122,6 @@ def test_a_gradient_that_overflowed_in_float16_is_in_no_mean() -> None:
     assert values["skipped"] == 0.0
 
 
-def test_without_any_update_that_was_made_there_is_no_loss() -> None:
-    measured = meter()
-    measured.add(update(1, math.nan, math.nan, 2.0, math.nan, skipped=1.0))
-    values = measured.values()
-    assert math.isnan(values["loss"])
-    assert math.isnan(values["perplexity"])
-    assert math.isnan(values["gradient_norm"])
-
-
 def test_a_huge_loss_has_no_perplexity_that_a_float_could_hold() -> None:
     measured = meter()
     measured.add(update(log=1e6, tokens=1.0))
@@ -174,36 +165,6 @@ def test_the_cost_is_of_all_updates_and_of_the_run_before(clock) -> None:
         measured.values()
     clock.now += 1.0
     assert measured.cost == TrainingCost(26.0, 3007.0)
-
-
-def test_a_timed_step_that_was_slow_leaves_no_time_below_zero(clock) -> None:
-    """Four steps of 1 s, 0.5 s of it for a batch, and one timed step of 5 s."""
-    measured = meter()
-
-    def batches():
-        for _ in range(5):
-            clock.now += 0.5
-            yield SIZE
-
-    for i, size in enumerate(measured.timed(batches())):
-        slow = i == 4
-        clock.now += 4.5 if slow else 0.5
-        measured.add(update(reduce=4.25 if slow else 0.0)._replace(size=size))
-    values = measured.values()
-    parts = ("input_seconds", "compute_seconds", "all_reduce_seconds", "step_seconds")
-    # A mean step takes 1.8 s, 1.3 s of it without input, which is less than 4.25 s.
-    assert [values[part] for part in parts] == pytest.approx([0.5, 0.0, 1.3, 1.8])
-    assert values["compute_seconds"] >= 0.0
-
-
-def test_of_the_time_between_replicas_the_timed_steps_count(clock) -> None:
-    measured = meter()
-    for seconds in (0.0, 0.5, 0.0, 0.25):
-        clock.now += 2.0
-        measured.add(update(reduce=seconds))
-    values = measured.values()
-    assert values["all_reduce_seconds"] == 0.375
-    assert values["compute_seconds"] == 1.625
 
 
 def test_sums_continue_in_another_meter(clock) -> None:

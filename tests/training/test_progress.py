@@ -47,12 +47,6 @@ def ignore(_: object) -> None:
     pass
 
 
-def test_lines_go_where_they_are_sent() -> None:
-    lines: list[str] = []
-    Progress(None, lines.append).log("step 1")
-    assert lines == ["step 1"]
-
-
 def test_a_callback_gets_the_finite_numbers_of_each_record() -> None:
     records: list[tuple[int, dict[str, float]]] = []
     progress = Progress(
@@ -212,11 +206,6 @@ def test_an_incomplete_line_of_a_killed_process_is_removed(path) -> None:
             file.write(torn)
         metrics.cut_after(20)
         assert steps(path) == [5], torn
-
-
-def test_no_file_is_nothing_to_cut(path) -> None:
-    MetricsFile(path).cut_after(3)
-    assert not path.exists()
 
 
 def test_a_line_that_does_not_fit_leaves_no_part_of_itself(path) -> None:

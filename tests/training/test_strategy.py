@@ -186,13 +186,6 @@ def test_workers_are_in_the_order_of_ranks(step) -> None:
         assert resolver.rpc_layer == "grpc", rank
 
 
-def test_tasks_of_a_node_have_ports_of_their_own(step) -> None:
-    step("b,a[08-09]", "2,1(x2)", 4, 1, "b")
-    assert slurm_resolver().cluster_spec().as_dict() == {
-        "worker": ["b:20032", "b:20033", "a08:20032", "a09:20032"]
-    }
-
-
 def test_ranks_that_go_round_the_nodes_are_refused(step) -> None:
     """With srun --distribution=cyclic the second task is on the second node."""
     step("gpu[9-10]", "2(x2)", 4, 1, "gpu10")

@@ -61,15 +61,3 @@ def test_it_ends_with_the_context(tmp_path) -> None:
         raise KeyError
     assert not is_watched()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_seconds_are_no_watch(tmp_path) -> None:
-    with Watchdog(0, tmp_path / "stacks.txt"):
-        time.sleep(SILENCE)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written_is_no_error(tmp_path) -> None:
-    errors = tmp_path / "stderr"
-    with open(errors, "w") as stream, Watchdog(SILENCE, tmp_path, stream):
-        wait_until(lambda: "in wait_until" in errors.read_text())
