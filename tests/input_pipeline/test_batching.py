@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import typing
 from t2t_keras.input_pipeline.batches.batching import (
     check_batch,
     gather_batch,
@@ -135,27 +134,11 @@ def find_fault(batch) -> str:
 PACKED_ALONE = sorted(set(packed_batch()) - set(good_batch()))
 
 
-def test_names_are_those_of_the_contract():
-    assert list(batch_signature(packed=False)) == list(good_batch())
-    assert list(batch_signature(packed=True)) == list(packed_batch())
-    assert [name for name, _ in typing.FEATURE_DTYPES] == list(good_batch())
-    assert len(PACKED_ALONE) == 4
-
-
 @pytest.mark.parametrize("batch", [good_batch(), packed_batch()])
 def test_a_good_batch_passes_as_arrays_tensors_and_specs(batch):
     check_batch(batch)
     check_batch({name: tf.constant(array) for name, array in batch.items()})
     check_batch(batch_signature(packed="encoder_positions" in batch))
-
-
-def test_it_can_be_checked_while_a_function_is_traced():
-    @tf.function(input_signature=[batch_signature(packed=False)], autograph=False)
-    def count_rows(batch):
-        check_batch(batch)
-        return tf.shape(batch["encoder_input_tokens"])[0]
-
-    assert count_rows(good_batch(rows=3, target_length=5)) == 3
 
 
 def test_a_batch_is_packed_wholly_or_not():

@@ -121,23 +121,6 @@ def test_at_25_000_tokens_97_percent_are_real():
             assert lengths.sum() / positions > 0.97  # measured: 98 %
 
 
-# With a mean length of 32, a row of eight pairs has 256 positions.
-SHAPES_OF_BUDGETS = (
-    (7_936, 31, 256),  # fewer than 32 rows are not rounded
-    (8_192, 32, 256),
-    (9_999, 32, 312),  # 39 rows become 32 longer ones, which use the budget
-    (16_640, 64, 260),  # 65
-    (20_479, 64, 319),  # 79
-    (40_960, 160, 256),
-)
-
-
-def test_many_rows_are_a_multiple_of_eight_for_devices():
-    lengths = np.array([[32, 32], [40, 40], [24, 24]])
-    for tokens, rows, bound in SHAPES_OF_BUDGETS:
-        assert tuple(packed_shape(lengths, tokens)) == (rows, bound, bound), tokens
-
-
 def test_short_pairs_do_not_wait_for_the_end():
     # Many blocks; a tenth of the pairs is shorter than all others.
     lengths = np.random.default_rng(5).integers(12, 50, size=[20_000, 2])
@@ -171,12 +154,6 @@ def test_one_pair_and_none():
     (batch,) = plan_packed_epoch(np.array([[20, 17]]), shape, 0, 0)
     assert (batch.indices.tolist(), batch.rows.tolist()) == ([0], [0])
     assert list(plan_packed_epoch(np.zeros([0, 2], int), shape, 0, 0)) == []
-
-
-def test_pairs_exactly_as_long_as_a_row_have_one_each():
-    shape = BatchShape(3, 5, 7)
-    plan = list(plan_packed_epoch(np.array([[5, 7]] * 7), shape, 0, 0))
-    assert [len(batch.indices) for batch in plan] == [3, 3, 1]
 
 
 def test_arguments_that_cannot_be_meant():

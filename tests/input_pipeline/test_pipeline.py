@@ -4,10 +4,8 @@ import functools
 import itertools
 import queue
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches import packing
@@ -25,7 +23,6 @@ from t2t_keras.input_pipeline.batches.pipeline import (
 from t2t_keras.input_pipeline.batches.plan import WorkerShard
 from t2t_keras.training.update import batch_signature
 from t2t_keras.typing import BatchShape, BatchSize
-from tests.devices import cpu_strategy
 from tests.input_pipeline.made_up import random_corpus
 from tests.input_pipeline.read_back import count_corpus_pairs, count_pairs, read_shape
 
@@ -150,21 +147,9 @@ def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, strategy
     assert recording.started_epochs.get(timeout=30) == 2
 
 
-def test_packed_epochs_may_differ_in_length(corpus, monkeypatch):
-    monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
-    strategy = PackedBatching.from_lengths(corpus.lengths, tokens_per_batch=TOKENS)
-    assert len(set(epoch_lengths(strategy, 4, 20))) > 1
-
-
 def test_every_iteration_begins_at_the_start(corpus, strategy):
     dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
     assert all(map(is_same, arrays(dataset, 5), arrays(dataset, 5)))
-
-
-def test_seeds_give_different_orders(corpus, strategy):
-    one = arrays(TrainingBatches(corpus, strategy, seed=4).dataset(), 5)
-    other = arrays(TrainingBatches(corpus, strategy, seed=5).dataset(), 5)
-    assert not all(map(is_same, one, other))
 
 
 def test_a_position_is_not_negative():
@@ -177,45 +162,6 @@ def test_the_dataset_says_what_it_yields(corpus, strategy):
     dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
     check_batch(dataset.element_spec)
     assert dataset.element_spec == batch_signature(packed=strategy.packed)
-
-
-def test_a_loop_and_a_distribution_strategy_take_the_dataset(corpus, strategy):
-    dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
-    expected = arrays(dataset, 6)
-    looped = list(dataset.take(6))
-    two_devices = cpu_strategy(2)
-    distributed = two_devices.distribute_datasets_from_function(lambda _: dataset)
-    # Each replica takes the next batch.
-    steps = itertools.islice(distributed, 3)
-    parts = [map(two_devices.experimental_local_results, b.values()) for b in steps]
-    names = list(expected[0])
-    replicas = [
-        dict(zip(names, features, strict=True))
-        for step in parts
-        for features in zip(*step, strict=True)
-    ]
-    for batches in (looped, replicas):
-        assert len(batches) == 6
-        assert all(map(is_same, batches, expected))
-
-
-class CountingModel(keras.Model):
-    """A model that counts target tokens and learns nothing."""
-
-    def train_step(self, data):
-        return {"target_tokens": tf.reduce_sum(data["decoder_loss_weights"])}
-
-
-def test_fit_takes_the_dataset(corpus, strategy):
-    dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
-    counts = [batch["decoder_loss_weights"].sum() for batch in arrays(dataset, 6)]
-    model = CountingModel()
-    model.compile()
-    # The dataset is endless: the second epoch of `fit` continues it.
-    history = model.fit(
-        dataset, steps_per_epoch=3, epochs=2, shuffle=False, verbose=0
-    ).history
-    assert history["target_tokens"] == [counts[2], counts[5]]
 
 
 # --- Several workers

@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches import sampled
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
     batching_summary,
@@ -222,15 +221,6 @@ def test_lengths_and_ids_across_epochs(corpus):
     assert corpus.source.lengths.shape == (size,)
 
 
-def test_three_epochs_are_kept(corpus):
-    drawn = {epoch: corpus.draw(epoch) for epoch in (10, 11, 12)}
-    assert all(corpus.draw(epoch) is each for epoch, each in drawn.items())
-    corpus.draw(13)
-    assert corpus.draw(12) is drawn[12]
-    assert corpus.draw(10) is not drawn[10]
-    assert read(corpus.draw(10)) == read(drawn[10])
-
-
 def test_text_that_is_missing_or_has_changed(vocabulary):
     without = tokenize(vocabulary, keep_text=False)
     with pytest.raises(ValueError, match=r"made with its text\. Received: none"):
@@ -250,13 +240,3 @@ def test_a_full_disk_is_reported(vocabulary, monkeypatch):
     monkeypatch.setattr(tempfile, "TemporaryFile", fail)
     with pytest.raises(UserError, match=r"No space left .* set TMPDIR to another"):
         sample(tokenize(vocabulary), vocabulary)
-
-
-def test_progress_is_one_line_of_the_first_epoch(vocabulary, monkeypatch):
-    monkeypatch.setattr(sampled, "_SECONDS_UNTIL_PROGRESS", 0.0)
-    lines = []
-    corpus = sample(tokenize(vocabulary), vocabulary, log=lines.append)
-    corpus.draw(1)
-    assert len(lines) == 1
-    assert lines[0].startswith("segmenting an epoch: 32/130 pairs  ")
-    assert lines[0].endswith("left 0s")

@@ -77,14 +77,6 @@ def test_languages_pick_the_direction(stored):
     assert plain == again != turned.splits["train"].fingerprint
 
 
-def test_it_can_be_tokenized(stored, vocabulary):
-    corpus = open_houses(stored)
-    tokenized = tokenize_corpus(corpus.pairs("train"), vocabulary, 100)
-    source, target = tokenized.pair(7)
-    assert source.tolist() == vocabulary.encode(PAIRS[7][0])
-    assert target.tolist() == vocabulary.encode(PAIRS[7][1])
-
-
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
@@ -173,17 +165,6 @@ def test_a_download_without_a_network_says_so_and_tries_less(
     assert ("cannot be reached" in said) is not reached
     assert downloader.MAX_RETRIES == before > 2
     assert seen == [(True, before) if reached else (False, 2)]
-
-
-def test_languages_are_checked_before_a_download(tmp_path):
-    with pytest.raises(UserError, match="one of: fr, en"):
-        open_corpus(
-            "wmt14_translate/fr-en",
-            source_language="en",
-            target_language="de",
-            data_dir=str(tmp_path),
-            download=True,
-        )
 
 
 def test_a_forgotten_configuration_is_explained(tmp_path):
@@ -366,13 +347,3 @@ def test_an_unknown_configuration_of_a_folder(make_folder):
     make_folder("counting_five", "CountingFive")
     with pytest.raises(UserError, match=r"counting_five/large cannot be opened"):
         open_corpus("counting_five/large")
-
-
-def test_the_data_folder_beside_the_package_is_searched(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    here, beside = tfds_corpora._data_folders()
-    assert here == tmp_path / "data"
-    assert (beside.parent / "t2t_keras" / "input_pipeline").is_dir()
-    assert beside.name == "data"
-    monkeypatch.chdir(beside.parent)
-    assert tfds_corpora._data_folders() == (beside,)

@@ -1,7 +1,6 @@
 """Mutation check: every variant applies to the current code; the check is correct."""
 
 import ast
-import dataclasses
 import os
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from tests.mutations.checking import ROOT, as_table, check_all
 from tests.mutations.files import files_for
 from tests.mutations.mutation import DoesNotApply, Mutation
-from tests.mutations.running import CAUGHT, ERROR, QUICK, SURVIVED, Bench, Result, Stage
+from tests.mutations.running import CAUGHT, ERROR, QUICK, Stage
 from tests.mutations.variants import VARIANTS
 
 TOY_STAGES = (
@@ -157,44 +156,6 @@ def test_a_variant_is_caught_by_a_test_that_passes_without_it(
     table = as_table(variants, found)
     assert "| no mean | `adding.mean` | quick | `test_program.py::test_mean`" in table
     assert "2 of 5 caught" in table
-
-
-@pytest.mark.slow
-def test_a_time_out_counts_only_where_it_is_expected(toy: Path, tmp_path: Path) -> None:
-    hanging = Mutation("hangs", "toy.adding", "Sum.of", "total = start", "while 1: 1")
-    (tmp_path / "scratch").mkdir()
-    bench = Bench(toy, tmp_path / "scratch", "toy", test_seconds=1)
-    unexpected = bench.check(hanging, TOY_STAGES[0])
-    assert unexpected.outcome == ERROR
-    assert "out of time" in unexpected.note
-    hanging = dataclasses.replace(hanging, may_hang="the sum never ends")
-    expected = bench.check(hanging, TOY_STAGES[0])
-    assert (expected.outcome, expected.stage) == (CAUGHT, "quick, own package")
-    assert "the sum never ends" in expected.note
-
-
-def test_a_stopped_check_resumes(
-    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    variants = [
-        Mutation("a list", "toy.adding", "Sum.of", "numbers", "list(numbers)"),
-        Mutation("begins at 1", "toy.adding", "Sum.of", "total = start", "total = 1"),
-    ]
-    given: dict = {"root": toy, "stages": TOY_STAGES[:1], "state": tmp_path / "state"}
-    check, checked = Bench.check, []
-
-    def stopped(self: Bench, mutation: Mutation, stage: Stage) -> Result:
-        checked.append(mutation.name)
-        if len(checked) == 2:
-            raise KeyboardInterrupt
-        return check(self, mutation, stage)
-
-    monkeypatch.setattr(Bench, "check", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        check_all(variants, **given)
-    outcomes = [result.outcome for result in check_all(variants, **given)]
-    assert outcomes == [SURVIVED, CAUGHT]
-    assert checked == ["a list", "begins at 1", "begins at 1"]
 
 
 @pytest.mark.release

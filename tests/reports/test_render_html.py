@@ -3,8 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-from t2t_keras.reports.blocks import Heading, Page
-from t2t_keras.reports.rendering import anchor, render_html
+from t2t_keras.reports.rendering import render_html
 from tests.reports.pages import HOSTILE, build_page
 
 VOID = frozenset({"meta", "img"})
@@ -59,11 +58,3 @@ def test_no_other_file_and_no_network_is_needed() -> None:
     assert not {"script", "link", "iframe", "object", "base"} & set(read.tags)
     style = re.search(r"<style>(.*?)</style>", render_html(build_page("x")), re.DOTALL)
     assert style and not re.search(r"url\(|@import", style[1])
-
-
-def test_sections_are_linked_to() -> None:
-    html = render_html(Page("t", (Heading("Table 1: layers"), Heading("Part", 3))))
-    assert '<a href="#table-1-layers">Table 1: layers</a>' in html
-    assert '<h2 id="table-1-layers">' in html
-    assert 'href="#part"' not in html
-    assert anchor('"><b>') == "b"

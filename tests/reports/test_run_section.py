@@ -11,7 +11,7 @@ from t2t_keras.reports.blocks import (
 )
 from t2t_keras.reports.run_section import run_blocks
 from t2t_keras.reports.run_summary import read_run
-from t2t_keras.settings.config import DataConfig, ExperimentConfig, TrainingConfig
+from t2t_keras.settings.config import DataConfig
 from tests.reports.runs import build_score, write_run
 
 
@@ -80,21 +80,6 @@ def test_without_texts_a_parsers_trees_have_no_words(tmp_path) -> None:
     assert shown == ["(S (NP PRP$ NN) (VP VBZ) .)", ":"]
 
 
-def test_a_run_that_is_scored_on_dev_shows_that_set(tmp_path) -> None:
-    training = TrainingConfig(train_steps=40, score_split="dev")
-    config = ExperimentConfig(DataConfig(dataset="reverse"), training=training)
-    run = write_run(tmp_path / "run", config=config)
-    blocks = run_blocks(run, "r", no_texts)
-    assert select_kind(blocks, Sample) == []
-    said = [each.text for each in select_kind(blocks, Paragraph)]
-    assert "No dev set has been translated yet." in said
-    (run.place.translations / "dev-averaged-step-40.txt").write_text("sechs\n")
-    (sample,) = select_kind(
-        run_blocks(run, "r", lambda _: (["six"], ["Sechs"])), Sample
-    )
-    assert sample == Sample("six", "Sechs", "sechs")
-
-
 def test_a_run_that_has_just_begun_says_what_is_missing(tmp_path) -> None:
     run = write_run(tmp_path / "run", scores={})
     run.place.metrics_file.unlink()
@@ -106,14 +91,6 @@ def test_a_run_that_has_just_begun_says_what_is_missing(tmp_path) -> None:
     assert "No test set has been translated yet." in said
     (command,) = select_kind(blocks, Command)
     assert command.text == f"python -m t2t_keras.evaluate --model_dir={run.name}"
-
-
-def test_translations_of_another_search_are_no_samples_of_the_run(tmp_path) -> None:
-    run = write_run(tmp_path / "run")
-    greedy = run.place.translations / "test-averaged-step-90-beam-1-alpha-0.6.txt"
-    greedy.write_text("uno\ndos\n")
-    samples = select_kind(run_blocks(run, "r", no_texts), Sample)
-    assert [sample.translation for sample in samples] == ["eins", "zwei", "drei"]
 
 
 def test_the_average_that_was_made_last_is_shown(tmp_path) -> None:

@@ -4,12 +4,8 @@ import dataclasses
 
 from t2t_keras.reports.blocks import Missing, Table
 from t2t_keras.reports.table_2 import table_2_blocks
-from t2t_keras.settings.config import (
-    DataConfig,
-)
 from tests.reports.runs import (
     papers_base,
-    write_run,
     write_scored_run,
 )
 
@@ -73,18 +69,3 @@ def test_a_variation_of_base_is_not_base(tmp_path) -> None:
     real = write_scored_run(tmp_path / "base", base, scores=scored)
     assert ours([*others, real])["this project, base"][0] == "27.31"
     assert len(tables([*others, real])[1].rows) == 4
-
-
-def test_a_parser_is_no_run_of_this_table_but_has_a_cost(tmp_path) -> None:
-    parser = {"step": 40, "sentences": 10, "f1": 91.3}
-    run = write_run(
-        tmp_path / "run",
-        "trees",
-        data=DataConfig(dataset="grammar_ende", target_language="tree"),
-        scores={"test averaged/step-40": parser},
-    )
-    _, costs = tables([run])
-    assert costs.caption == "Training cost in FLOPs"
-    translator = write_run(tmp_path / "other")
-    scores = tables([run, translator])[1]
-    assert [row.cells[0] for row in scores.rows] == [translator.name]

@@ -1,7 +1,6 @@
 """Calls of all methods of TensorFlow Serving, each as a function of a client."""
 
 from google.protobuf import text_format
-from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
@@ -45,12 +44,6 @@ def predict_outputs(*outputs):
 def predict_negative_size():
     message = request(text=[b"a"])
     message.inputs["text"].tensor_shape.dim[0].size = -3
-    return predict(message)
-
-
-def predict_without_type():
-    message = request(text=[b"a"])
-    message.inputs["text"].dtype = types_pb2.DT_INVALID
     return predict(message)
 
 

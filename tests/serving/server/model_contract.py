@@ -39,11 +39,6 @@ REFUSALS = MappingProxyType(
             MISSING,
             "Could not find any versions of model nobody",
         ),
-        "status without a name": (
-            status(name=""),
-            MISSING,
-            "Could not find any versions of model ",
-        ),
         "status of an unknown version": (
             status(version=7),
             MISSING,

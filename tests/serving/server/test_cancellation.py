@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,25 +33,6 @@ def code_of(call):
 def busy(session, cancel_token, seconds, timeout=None):
     value = np.array([seconds], np.float32)
     return code_of(lambda: run(session, "busy", cancel_token, timeout, seconds=value))
-
-
-def test_a_canceled_step_stops(session):
-    """More often than there are slots, so that each is used again."""
-    for _ in range(MORE_THAN_SLOTS):
-        token = CancelToken()
-        threading.Timer(0.02, token.cancel).start()
-        start = time.monotonic()
-        assert busy(session, token, 300.0) == "CANCELLED"
-        assert time.monotonic() - start < 60
-    assert busy(session, CancelToken(), 0.0) == [0.0]
-
-
-def test_a_request_that_was_canceled_before_does_not_run(session, tmp_path):
-    token = CancelToken()
-    token.cancel()
-    file = np.array([bytes(tmp_path / "end")], object)
-    assert code_of(lambda: run(session, "wait", token, text=file)) == "CANCELLED"
-    assert not (tmp_path / "end.begun").exists()
 
 
 def test_canceling_after_the_end_does_not_stop_the_next(session):

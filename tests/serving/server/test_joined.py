@@ -72,23 +72,6 @@ def test_every_request_gets_its_own_rows(make_run):
             np.testing.assert_array_equal(y, x * 2)
 
 
-def test_simultaneous_requests_run_in_one_batch(make_run):
-    graph = Doubling()
-    run = make_run(graph, max_batch_size=6, batch_timeout_seconds=1000.0)
-    found = run_concurrently(
-        [
-            lambda: run({"x:0": floats(1, 2)}, ["rows:0", "y:0"], None),
-            lambda: run({"x:0": floats(3)}, ["y:0", "rows:0"], None),
-            lambda: run({"x:0": floats(4, 5, 6)}, ["rows:0", "y:0"], None),
-        ]
-    )
-    # Outputs are in the order of each request.
-    assert [value.tolist() for value in found[0]] == [[6, 6], [2, 4]]
-    assert [value.tolist() for value in found[1]] == [[6], [6]]
-    assert [value.tolist() for value in found[2]] == [[6, 6, 6], [8, 10, 12]]
-    assert len(graph.seen) == 1
-
-
 def test_a_batch_is_padded_with_real_rows(make_run):
     graph = Doubling()
     run = make_run(graph, max_batch_size=8, allowed_batch_sizes=(4, 8))
@@ -111,24 +94,6 @@ def test_a_run_may_have_sizes_and_times_of_its_own():
     scheduler.close()
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"x:0": np.ones([2, 3], np.float32)},
-        {"x:0": floats(1), "z:0": floats(1)},
-    ],
-    ids=["shape", "inputs"],
-)
-def test_a_request_of_another_kind_is_in_another_batch(make_run, odd):
-    graph = Doubling()
-    run = make_run(graph, max_batch_size=64, batch_timeout_seconds=0.2)
-    good = [lambda: run({"x:0": floats(1)}, ["y:0"], None)] * 2
-    found = run_concurrently([*good, lambda: attempt(lambda: run(odd, ["y:0"], None))])
-    assert [value.tolist() for (value,) in found[:2]] == [[2], [2]]
-    sizes = sorted(len(x) for x in graph.seen)
-    assert sizes in ([2], [1, 2], [2, 2])
-
-
 def test_models_that_share_the_threads_do_not_share_batches():
     """Versions of one model have tensors of the same names."""
     scheduler = BatchScheduler(BatchingOptions(64, batch_timeout_seconds=0.2))
@@ -138,39 +103,6 @@ def test_models_that_share_the_threads_do_not_share_batches():
     run_concurrently(calls)
     scheduler.close()
     assert [x.tolist() for x in old.seen] == [x.tolist() for x in new.seen] == [[1]]
-
-
-@pytest.mark.parametrize(
-    ("feeds", "message"),
-    [
-        ({}, "Batching Run() must have at least one input tensor"),
-        (
-            {"x:0": floats(1), "z:0": np.float32(1).reshape([])},
-            "Batching Run() input tensors must have at least one dimension",
-        ),
-        (
-            {"x:0": floats(1), "z:0": floats(1, 2)},
-            "Batching Run() input tensors must have equal 0th-dimension size",
-        ),
-    ],
-)
-def test_inputs_that_cannot_be_joined_are_refused(make_run, feeds, message):
-    run = make_run(Doubling(), max_batch_size=4)
-    assert attempt(lambda: run(feeds, ["y:0"], None)) == ("INVALID_ARGUMENT", message)
-
-
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        ("all:0", "Batched output tensor has 0 dimensions"),
-        ("few:0", "Batched output tensor's 0th dimension does not equal the sum"),
-    ],
-)
-def test_outputs_that_cannot_be_split_are_refused(make_run, output, message):
-    run = make_run(Doubling(), max_batch_size=4)
-    code, details = attempt(lambda: run({"x:0": floats(1, 2)}, [output], None))
-    assert code == "FAILED_PRECONDITION"
-    assert details.startswith(message)
 
 
 def test_the_parts_of_a_large_request_are_concatenated(make_run):

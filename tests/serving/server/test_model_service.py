@@ -37,20 +37,6 @@ def test_the_status_of_a_failed_version_has_its_error(client, base, saved):
     assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
 
 
-def test_a_new_model_is_available_when_the_reload_returns(client, base, tmp_path):
-    shutil.copytree(base, tmp_path / "other")
-    config = single_model("translate", str(base))
-    config.MergeFrom(single_model("other", str(tmp_path / "other")))
-    assert reload(client, config).status.error_code == 0
-    assert client.states("other") == {2: "AVAILABLE"}
-    # A model that is no longer listed is unloaded.
-    reload(client, single_model("other", str(tmp_path / "other")))
-    client.wait_for_states({2: "END"})
-    code, message = refusal(lambda: client.predict(text=[b"a"]))
-    assert code == "NOT_FOUND"
-    assert message == "Servable not found for request: Latest(translate)"
-
-
 def test_a_refused_reload_changes_nothing(client, base, tmp_path, capfd):
     """However often it is sent; also if the served model is not in its list."""
     empty = tmp_path / "empty"

@@ -65,58 +65,6 @@ def refusal(call):
     return caught.value.code.name, caught.value.message
 
 
-ALL = "model_version_policy { all {} }"
-
-
-def test_the_latest_version_a_version_and_a_label(make_models, base):
-    models = make_models()
-    models.wait_until_available(models.configure(config(("m", base, ALL))), 60)
-    wait_until(lambda: models.describe() == "m version 1, m version 2")
-    labels = ALL + 'version_labels { key: "old" value: 1 }'
-    assert models.configure(config(("m", base, labels))) == []
-    assert find_version(models) == 2
-    assert find_version(models, version=1) == 1
-    assert find_version(models, label="old") == 1
-    assert refusal(lambda: find_version(models, label="new")) == (
-        "INVALID_ARGUMENT",
-        "Unrecognized servable version label: new",
-    )
-    assert refusal(lambda: find_version(models, version=7)) == (
-        "NOT_FOUND",
-        "Servable not found for request: Specific(m, 7)",
-    )
-    assert refusal(lambda: find_version(models, name="other")) == (
-        "NOT_FOUND",
-        "Servable not found for request: Latest(other)",
-    )
-    assert refusal(lambda: find_version(models, name="")) == (
-        "INVALID_ARGUMENT",
-        "ModelSpec has no name specified.",
-    )
-
-
-def test_a_configuration_replaces_the_one_before(make_models, base, tmp_path):
-    shutil.copytree(base, tmp_path / "other")
-    models = make_models()
-    models.wait_until_available(models.configure(config(("m", base, ""))), 60)
-    both = config(("m", base, ""), ("n", tmp_path / "other", ""))
-    assert models.configure(both) == ["n"]
-    models.wait_until_available(["n"], 60)
-    assert models.describe() == "m version 2, n version 2"
-    assert models.configure(config(("n", tmp_path / "other", ""))) == []
-    wait_until(lambda: models.describe() == "n version 2")
-    assert refusal(lambda: find_version(models)) == (
-        "NOT_FOUND",
-        "Servable not found for request: Latest(m)",
-    )
-    # Its status is still reported.
-    wait_until(lambda: models.versions(spec())[0].state is State.END)
-    # It can be added again.
-    assert models.configure(both) == ["m"]
-    models.wait_until_available(["m"], 60)
-    assert find_version(models) == 2
-
-
 def test_a_configuration_that_is_refused_changes_nothing(make_models, base):
     models = make_models()
     models.wait_until_available(models.configure(config(("m", base, ""))), 60)

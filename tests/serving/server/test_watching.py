@@ -3,7 +3,6 @@
 import errno
 import os
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -116,12 +115,6 @@ def test_a_folder_that_may_not_be_entered_is_left_out(closed_base, nobody):
     assert len(found.problems) == 1
 
 
-def test_a_base_path_that_no_file_system_has_is_an_error():
-    for path in ("/a\0b", "/" + "x" * 5000):
-        with pytest.raises(ServingError, match="Could not find base path"):
-            served(Path(path))
-
-
 class Looks:
     """A look that raises the given errors, one at each call, and then nothing."""
 
@@ -153,15 +146,3 @@ def test_a_watch_goes_on_after_any_error_and_logs_it_once():
         "INTERNAL: ValueError: embedded null byte",
         "bad file",
     ]
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_watch_that_ends_says_so():
-    ended = threading.Event()
-
-    def log(line):
-        raise BrokenPipeError(line)
-
-    watch = Watch(Looks(UserError("bad file")), 0.001, log, on_end=ended.set)
-    assert ended.wait(60)
-    watch.close()
