@@ -177,31 +177,6 @@ def test_the_bias_of_keys_has_no_gradient(rng, neighborhood: int | None) -> None
     assert abs(moved) > 1e-6
 
 
-def test_the_parts_for_decoding_are_the_whole(rng: np.random.Generator) -> None:
-    layer = MultiHeadAttention(H, K, U)
-    queries, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
-    mask = hostile_mask(rng)
-    whole = layer(queries.astype("f"), memory.astype("f"), attention_mask=mask)
-    keys, values = layer.project_keys_values(memory.astype("f"))
-    assert tuple(keys.shape) == (B, H, S, K)
-    assert tuple(values.shape) == (B, H, S, U)
-    # One query per step; keys and values are projected once.
-    for t in range(T):
-        query = layer.project_queries(queries[:, t : t + 1].astype("f"))
-        part = layer.attend(query, keys, values, mask[:, t : t + 1])
-        np.testing.assert_allclose(part[:, 0], whole[:, t], atol=2e-6)
-
-
-def test_a_fused_kernel_makes_what_each_makes(rng: np.random.Generator) -> None:
-    layer = MultiHeadAttention(H, K, U)
-    inputs = rng.normal(size=(B, T, D)).astype("f")
-    layer(inputs)
-    queries, *rest = layer.project_fused(inputs, layer.fused_qkv_kernel())
-    np.testing.assert_allclose(queries, layer.project_queries(inputs), atol=1e-6)
-    for part, expected in zip(rest, layer.project_keys_values(inputs), strict=True):
-        np.testing.assert_allclose(part, expected, atol=1e-6)
-
-
 def test_kernels_start_as_glorot_of_two_axes_and_have_no_bias() -> None:
     width, heads, d_k, d_v = 96, 4, 40, 56
     layer = MultiHeadAttention(heads, d_k, d_v)

@@ -6,7 +6,6 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.client.errors import (
     explain_error,
     is_retriable,
-    is_size_error,
 )
 
 Code = grpc.StatusCode
@@ -53,11 +52,6 @@ def test_each_status_has_an_explanation_and_advice():
             assert "the server's words" in str(error), code
 
 
-def test_a_message_too_large_is_not_called_too_many_requests():
-    text = str(explain(Code.RESOURCE_EXHAUSTED, "Received message larger than max (9)"))
-    assert "max_message_bytes" in text and "Too many" not in text
-
-
 def test_missing_options_with_batching():
     """The details are TensorFlow Serving's."""
     details = "Batching Run() input tensors must have at least one dimension"
@@ -79,13 +73,3 @@ def test_only_temporary_errors_are_retriable():
     for code in Code:
         expected = code in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.CANCELLED)
         assert is_retriable(FailedCall(code)) == expected, code
-
-
-def test_a_message_that_is_too_large_is_not_retriable():
-    error = FailedCall(
-        Code.RESOURCE_EXHAUSTED, "CLIENT: Received message larger than max (9 vs. 4)"
-    )
-    assert is_size_error(error) and not is_retriable(error)
-    other = FailedCall(Code.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
-    assert not is_size_error(other)
-    assert not is_size_error(FailedCall(Code.RESOURCE_EXHAUSTED, None))
