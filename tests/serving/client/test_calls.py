@@ -136,13 +136,6 @@ def test_retries_end_at_the_deadline():
     assert len(service.requests) > 5
 
 
-def test_no_server():
-    with serve(shout) as (server, _):
-        pass
-    with pytest.raises(ServerError, match=f"No answer from {server}.*is this its port"):
-        call(calls_to(server), "a")
-
-
 def test_a_server_that_starts_later_is_found():
     """By default, a channel would reconnect only after seconds."""
     with serve(shout) as (server, _):

@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2
+from tensorflow_serving.apis import model_management_pb2
 
 from t2t_keras.serving.server.configs import single_model
 from t2t_keras.serving.server.loading import Loader
@@ -21,20 +21,6 @@ def reload(client, config, timeout=30):
 def client(base):
     with serving(base) as client:
         yield client
-
-
-def test_the_status_of_a_failed_version_has_its_error(client, base, saved):
-    shutil.copytree(saved / "3", base / ".3")
-    (base / ".3" / "saved_model.pb").write_bytes(b"broken")
-    (base / ".3").rename(base / "3")
-    client.wait_for_states({3: "END", 2: "AVAILABLE"})
-    message = get_model_status_pb2.GetModelStatusRequest()
-    message.model_spec.name = "translate"
-    message.model_spec.version.value = 3
-    (failed,) = client.models.GetModelStatus(message, timeout=30).model_version_status
-    assert failed.status.error_code != 0
-    assert failed.status.error_message
-    assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
 
 
 def test_a_refused_reload_changes_nothing(client, base, tmp_path, capfd):

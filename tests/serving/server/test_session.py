@@ -25,12 +25,6 @@ def run(session, signature, timeout=None, **inputs):
     return dict(zip(names, session.run(feeds, fetches, timeout), strict=True))
 
 
-def test_variables_are_those_of_the_export(session):
-    outputs = run(session, "serving_default", text=texts(b"abc", b"", b"\0\xff"))
-    assert outputs["translation"].tolist() == [b"v2:abc", b"v2:", b"v2:\0\xff"]
-    assert outputs["score"].tolist() == [3.0, 0.0, 2.0]
-
-
 @pytest.mark.parametrize("signature", ["picky", "picky_inside"])
 def test_the_message_of_an_assertion_reaches_the_client(session, signature):
     for _ in range(20):

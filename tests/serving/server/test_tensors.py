@@ -94,18 +94,6 @@ def test_a_repeated_value_is_limited(value):
         to_array(proto)
 
 
-@pytest.mark.parametrize("value", [1.0, b"a"], ids=["number", "text"])
-def test_dimensions_are_limited(value):
-    """TensorFlow crashes where it gives NumPy a string tensor of 33 dimensions."""
-    proto = tf.make_tensor_proto(value)
-    for _ in range(32):
-        proto.tensor_shape.dim.add(size=1)
-    assert to_array(proto).shape == (1,) * 32
-    proto.tensor_shape.dim.add(size=1)
-    with pytest.raises(ValueError, match="33 dimensions is too large; at most 32"):
-        to_array(proto)
-
-
 @pytest.mark.parametrize("packed", [False, True])
 def test_many_given_values_are_accepted(packed):
     array = np.arange(3 << 20, dtype=np.int32)

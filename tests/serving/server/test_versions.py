@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras.serving.server.errors import ServingError, invalid_argument
+from t2t_keras.serving.server.errors import invalid_argument
 from t2t_keras.serving.server.loading import Servable
 from t2t_keras.serving.server.versions import ModelVersions, Retries, State
 from tests.serving.server.clients import wait_until
@@ -79,20 +79,6 @@ def test_a_version_is_loaded_used_and_unloaded():
     assert harness.lines[1:] == ["m version 1 unloaded"]
 
 
-def test_the_old_version_stays_until_the_new_one_is_available():
-    harness = Harness()
-    harness.want(1)
-    harness.wait(v1=State.AVAILABLE)
-    harness.slow["2"] = threading.Event()
-    harness.want(2)
-    harness.wait(v2=State.LOADING, v1=State.AVAILABLE)
-    with harness.model.use(None) as (number, _):
-        assert number == 1
-    harness.slow["2"].set()
-    harness.wait(v2=State.AVAILABLE, v1=State.END)
-    assert harness.events == ["load 1", "load 2", "close 1"]
-
-
 def test_the_old_version_stays_if_the_new_one_fails():
     harness = Harness()
     harness.want(1)
@@ -133,23 +119,6 @@ def test_a_version_that_loads_too_late_is_not_served():
         "close 3",
     ]
     assert harness.model.versions()[1].error is None
-
-
-def test_a_request_in_flight_keeps_its_version():
-    harness = Harness()
-    harness.want(1)
-    harness.wait(v1=State.AVAILABLE)
-    with harness.model.use(None) as (number, _):
-        harness.want(2)
-        harness.wait(v2=State.AVAILABLE, v1=State.UNLOADING)
-        assert number == 1
-        assert "close 1" not in harness.events
-        # New requests do not get it any more.
-        with pytest.raises(ServingError, match=r"Specific\(m, 1\)"):
-            harness.model.use(1).__enter__()
-        with harness.model.use(None) as (other, _):
-            assert other == 2
-    harness.wait(v2=State.AVAILABLE, v1=State.END)
 
 
 def test_loading_is_retried():
