@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.tree import files, parse, python_files, relative, text_files
+from tests.architecture.tree import parse, python_files, relative, text_files
 
 LONGEST_FUNCTION = 60
 LONGEST_PROGRAM = 40
@@ -81,16 +81,6 @@ def mutable_globals(root: Path) -> list[str]:
     ]
 
 
-def relative_imports(root: Path) -> list[str]:
-    """Imports that begin with a dot; ruff's TID252 accepts those of siblings."""
-    return [
-        f"{relative(path, root)}:{node.lineno}: a relative import; name it in full"
-        for path in python_files(root)
-        for node in ast.walk(parse(path))
-        if isinstance(node, ast.ImportFrom) and node.level
-    ]
-
-
 def crowded_inits(root: Path) -> list[str]:
     """Package `__init__` files that contain anything but a docstring.
 
@@ -141,40 +131,6 @@ def machine_traces(root: Path) -> list[str]:
         )
         if (found := pattern.search(line))
     ]
-
-
-def test_folders_without_init(root: Path) -> list[str]:
-    """Test folders without `__init__`, where pytest confuses files of equal name."""
-    folders = sorted({path.parent for path in _test_files(root)})
-    return [
-        f"{relative(folder, root)}: add an __init__.py with a docstring"
-        for folder in folders
-        if not (folder / "__init__.py").is_file()
-    ]
-
-
-def unlisted_records(root: Path) -> list[str]:
-    """Decision records that docs/adr/README.md does not list, and the reverse."""
-    folder = root / "docs" / "adr"
-    index = (folder / "README.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", index))
-    names = {path.name for path in files(root) if path.parent == folder}
-    records = {name for name in names if re.match(r"\d{4}-", name)}
-    return [
-        *(
-            f"docs/adr/README.md: {name} is not listed"
-            for name in sorted(records - listed)
-        ),
-        *(
-            f"docs/adr/README.md: {name} is not there"
-            for name in sorted(listed - records)
-        ),
-    ]
-
-
-def _test_files(root: Path) -> list[Path]:
-    below = [path for path in python_files(root) if path.is_relative_to(root / "tests")]
-    return [path for path in below if path.name.startswith("test_")]
 
 
 def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
