@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 SEED = 20170612
-STOPPING = (signal.SIGINT, signal.SIGTERM)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Fixtures that take long: a trained model and two whole corpora. Their tests are slow.
 SLOW_FIXTURES = frozenset({"reverse_run", "splits", "letters"})
@@ -40,8 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Two is the smallest number that shows a mistake in summing over replicas.
     """
-    # A process that a shell starts in the background ignores Ctrl-C by default.
+    # A process that a shell starts in the background ignores Ctrl-C, one that nohup
+    # starts ignores SIGHUP; so would the programs that tests start and stop.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     hypothesis.settings.load_profile("release" if _is_release(config) else "house")
     cpu = tf.config.list_physical_devices("CPU")[0]
     two = [tf.config.LogicalDeviceConfiguration() for _ in range(2)]
