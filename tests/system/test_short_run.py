@@ -37,7 +37,7 @@ def translated(short_run: TrainedRun, sources: bytes) -> list[tuple[str, float]]
 def translate(run: TrainedRun, sources: bytes, *flags: str) -> list[tuple[str, float]]:
     """Translates lines with the translate program; returns texts and scores."""
     flags = (f"--model_dir={run.model_dir.path}", "--scores", *flags)
-    done = run_program("translate", *flags, input=sources)
+    done = run_program("translate", *flags, stdin=sources)
     assert (done.status, done.stderr) == (0, "")
     fields = [line.split("\t") for line in done.lines]
     return [(text, float(score)) for score, _, text in fields]
@@ -86,7 +86,7 @@ def test_a_server_answers_the_same(short_run, sources, translated) -> None:
     with started_server(short_run.model_dir.export, quick) as server:
         flags = (f"--server={server.address}", "--scores")
         asked = [
-            run_program("client", *flags, *more, input=sources)
+            run_program("client", *flags, *more, stdin=sources)
             for more in ((), options)
         ]
     assert [done.status for done in asked] == [0, 0], asked

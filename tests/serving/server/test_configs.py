@@ -53,7 +53,7 @@ def test_a_bad_file_of_models(tmp_path, text, message):
 
 
 def test_a_missing_file_of_models(tmp_path):
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="There is no file"):
         configs.read_models(str(tmp_path / "none"))
 
 
