@@ -77,7 +77,7 @@ def test_the_translate_program(reverse_run, lines, expected, lines_at_once):
         f"--model_dir={reverse_run.model_dir.path}",
         f"--lines_at_once={lines_at_once}",
         "--scores",
-        input=b"\n".join(lines),
+        stdin=b"\n".join(lines),
     )
     assert done.status == 0
     assert_same(read(done.output), expected)
@@ -85,7 +85,7 @@ def test_the_translate_program(reverse_run, lines, expected, lines_at_once):
 
 def test_the_example_program_without_this_project(version, lines, expected):
     example = REPOSITORY / "examples" / "translate.py"
-    done = run_python(str(example), str(version), input=b"\n".join(lines))
+    done = run_python(example, version, input=b"\n".join(lines))
     assert done.returncode == 0, done.stderr.decode()
     assert_same(read(done.stdout), expected)
 
@@ -94,7 +94,7 @@ def test_the_example_program_without_this_project(version, lines, expected):
 @pytest.mark.parametrize("batch_size", [1, 32])
 def test_the_c_program(c_programs, version, lines, expected, name, batch_size):
     status, output, messages = run_c(
-        c_programs / name, version, str(batch_size), input=b"\n".join(lines)
+        c_programs / name, version, str(batch_size), stdin=b"\n".join(lines)
     )
     assert (status, [line for line in messages if line.startswith("error")]) == (0, [])
     assert_same(read(output), expected)
@@ -109,7 +109,7 @@ def test_the_client_program(server, lines, expected, batch_size, concurrency):
         f"--batch_size={batch_size}",
         f"--concurrency={concurrency}",
         "--scores",
-        input=b"\n".join(lines),
+        stdin=b"\n".join(lines),
     )
     assert done.status == 0, done.stderr
     assert_same(read(done.output), expected)
