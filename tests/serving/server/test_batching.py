@@ -59,6 +59,13 @@ def test_a_full_batch_does_not_wait_for_its_time():
         assert scheduler.batches == [["a", "b", "c"]]
 
 
+def test_a_request_that_does_not_fit_starts_another_batch():
+    options = {"max_batch_size": 4, "batch_timeout_seconds": FOREVER}
+    with RecordingScheduler(**options) as scheduler:
+        wait(*[scheduler.submit(name, int(size)) for name, size in ("a3", "b2", "c2")])
+        assert scheduler.batches == [["a"], ["b", "c"]]
+
+
 def test_a_batch_that_is_not_full_waits_for_its_time():
     with RecordingScheduler(max_batch_size=9, batch_timeout_seconds=1.0) as scheduler:
         start = time.monotonic()
@@ -68,6 +75,28 @@ def test_a_batch_that_is_not_full_waits_for_its_time():
         # The time counts from the first of them.
         assert 1.0 <= time.monotonic() - start
         assert scheduler.batches == [["a", "b"]]
+
+
+def test_kinds_take_turns():
+    """Many requests of one kind do not delay the others."""
+    with RecordingScheduler(max_batch_size=1) as scheduler:
+        scheduler.gate.clear()
+        submitted = [scheduler.submit("first")]
+        scheduler.entered.acquire()
+        submitted += [scheduler.submit(f"soup{index}") for index in range(3)]
+        submitted += [scheduler.submit("salad", kind="salad")]
+        scheduler.gate.set()
+        wait(*submitted)
+        assert scheduler.batches.index(["salad"]) <= 2
+
+
+def test_threads_work_at_the_same_time():
+    with RecordingScheduler(max_batch_size=1, num_batch_threads=2) as scheduler:
+        scheduler.gate.clear()
+        submitted = [scheduler.submit("a"), scheduler.submit("b")]
+        assert all(scheduler.entered.acquire(timeout=30) for _ in submitted)
+        scheduler.gate.set()
+        wait(*submitted)
 
 
 def test_a_full_queue_refuses_and_keeps_what_it_has():

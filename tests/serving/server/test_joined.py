@@ -94,6 +94,27 @@ def test_a_run_may_have_sizes_and_times_of_its_own():
     scheduler.close()
 
 
+@pytest.mark.parametrize(
+    ("feeds", "output", "expected"),
+    [
+        ({"x:0": floats(3)}, "rows:0", [1]),
+        ({"x:0": np.array([3.0])}, "y:0", [6]),
+        ({"x:0": floats(3), "z:0": floats(1)}, "y:0", [6]),
+    ],
+    ids=["outputs", "type", "inputs"],
+)
+def test_requests_of_other_kinds_are_in_other_batches(
+    make_run, feeds, output, expected
+):
+    graph = Doubling()
+    run = make_run(graph, max_batch_size=64, batch_timeout_seconds=0.2)
+    one, other = run_concurrently(
+        [lambda: run({"x:0": floats(3)}, ["y:0"]), lambda: run(feeds, [output])]
+    )
+    assert ([each.tolist() for each in one], other[0].tolist()) == ([[6]], expected)
+    assert [x.tolist() for x in graph.seen] == [[3], [3]]
+
+
 def test_models_that_share_the_threads_do_not_share_batches():
     """Versions of one model have tensors of the same names."""
     scheduler = BatchScheduler(BatchingOptions(64, batch_timeout_seconds=0.2))
@@ -105,6 +126,22 @@ def test_models_that_share_the_threads_do_not_share_batches():
     assert [x.tolist() for x in old.seen] == [x.tolist() for x in new.seen] == [[1]]
 
 
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ({}, "must have at least one input tensor"),
+        (
+            {"x:0": floats(1), "z:0": floats(1, 2)},
+            "input tensors must have equal 0th-dimension size",
+        ),
+    ],
+)
+def test_inputs_that_cannot_be_joined_are_refused(make_run, feeds, message):
+    run = make_run(Doubling(), max_batch_size=4)
+    refused = "INVALID_ARGUMENT", f"Batching Run() {message}"
+    assert attempt(lambda: run(feeds, ["y:0"])) == refused
+
+
 def test_the_parts_of_a_large_request_are_concatenated(make_run):
     graph = Doubling()
     options = {"max_batch_size": 4, "max_request_size": 100, "split": True}
@@ -114,6 +151,19 @@ def test_the_parts_of_a_large_request_are_concatenated(make_run):
     assert y.tolist() == (2 * x).tolist()
     assert rows.tolist() == [4] * 8 + [3] * 3
     assert sorted(len(each) for each in graph.seen) == [3, 4, 4]
+
+
+def widen(feeds, fetches, timeout_seconds, cancel_token=None):
+    """Repeats each number as often as the largest number of its batch says."""
+    x = feeds["x:0"].astype(int)
+    return [np.tile(x[:, None], max(x))]
+
+
+def test_parts_of_other_widths_are_refused(make_run):
+    run = make_run(widen, max_batch_size=2, max_request_size=100, split=True)
+    code, message = attempt(lambda: run({"x:0": floats(1, 3, 2)}, ["wide:0"]))
+    assert code == "FAILED_PRECONDITION"
+    assert "have outputs wide:0 of different shapes: [2, 3], [1, 2]" in message
 
 
 class Slow(Doubling):
@@ -147,6 +197,18 @@ def test_a_request_ends_at_its_deadline(make_run):
     run({"x:0": floats(3)}, ["y:0"], None)
     # The request that gave up is not run.
     assert [x.tolist() for x in graph.seen] == [[1], [3]]
+
+
+@pytest.mark.parametrize("other", [20, None])
+def test_a_batch_has_the_longest_timeout_of_its_requests(make_run, other):
+    graph = Slow()
+    graph.gate.set()
+    run = make_run(graph, max_batch_size=2, batch_timeout_seconds=1000.0)
+    run_concurrently(
+        [lambda t=t: run({"x:0": floats(1)}, ["y:0"], t) for t in (50, other)]
+    )
+    (seen,) = graph.timeouts
+    assert seen is None if other is None else 40 < seen <= 50
 
 
 class Stoppable(Doubling):
