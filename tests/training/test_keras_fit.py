@@ -125,6 +125,12 @@ def test_ids_are_not_rounded_where_low_precision_is_the_default() -> None:
             np.testing.assert_allclose(value, costs.mean(), rtol=2e-6, err_msg=dtype)
 
 
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_a_smoothing_that_cannot_be_meant_is_refused(smoothing) -> None:
+    with pytest.raises(ValueError, match=rf"in \[0, 1\).*{smoothing}"):
+        LabelSmoothedCrossEntropy(smoothing)
+
+
 # --- fit
 
 

@@ -156,6 +156,7 @@ def test_intervals_count_step_numbers_in_a_resumed_run_too() -> None:
     run = FakeRun(first=5)
     run.loop(10, log_steps=2, eval_steps=4, save_steps=3)
     assert run.steps_of("train") == [6, 7, 8, 9, 10]
+    assert run.calls[:3] == [("before", 6), ("train", 6), ("after", 6)]
     assert run.logged == [6, 8, 10]
     assert run.steps_of("evaluate") == [8, 10]
     assert run.steps_of("save") == [6, 9, 10]
@@ -305,6 +306,14 @@ def test_weights_that_went_wrong_are_never_saved(tmp_path) -> None:
     assert batch["decoder_target_tokens"].tolist() == [[5, 1], [1, 0]]
 
 
+def test_weights_that_went_wrong_are_never_evaluated(tmp_path) -> None:
+    """An evaluation keeps its checkpoint if its score is the best."""
+    run = FakeRun(bad=(2,), folder=tmp_path)
+    with pytest.raises(UserError, match="At step 2 "):
+        run.loop(20, eval_steps=4)
+    assert run.steps_of("evaluate") == []
+
+
 def test_a_non_finite_update_is_detected_without_any_interval(tmp_path) -> None:
     run = FakeRun(bad=(2,), folder=tmp_path)
     with pytest.raises(UserError, match="At step 2 "):
@@ -345,14 +354,18 @@ def send(number: signal.Signals, when: tuple[str, int], times: int = 1):
     return at
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_after_the_step_with_everything_saved(number) -> None:
+@pytest.mark.parametrize(
+    ("number", "saved"), [(signal.SIGTERM, True), (signal.SIGINT, False)]
+)
+def test_a_signal_stops_after_the_step_with_everything_saved(number, saved) -> None:
+    """Or says that it could not be saved."""
     before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
     run = FakeRun(at=send(number, ("train", 3)))
+    run.saves_succeed = saved
     with pytest.raises(TrainingInterrupted, match=f"stopped by {number.name}") as stop:
         run.loop(9, eval_steps=3)
     assert (stop.value.signal_number, stop.value.step) == (number, 3)
-    assert stop.value.saved
+    assert stop.value.saved == saved
     # No evaluation: the sender of a signal should not have to wait for one.
     assert [c for c in run.calls if c[0] in ("evaluate", "save")] == [("save", 3)]
     assert {n: signal.getsignal(n) for n in before} == before

@@ -111,6 +111,11 @@ def test_an_update_that_was_not_made_is_in_no_mean_but_took_its_time(clock) -> N
     assert values["skipped"] == 1.0
     assert values["flops_per_second"] == 500.0
     assert values["ceiling_share"] == 1.0
+    # Without any that was made there is no loss; with padding alone it is 0.
+    measured.add(update(3, math.nan, math.nan, 2.0, math.nan, skipped=1.0))
+    assert math.isnan(measured.values()["loss"])
+    measured.add(update(4, loss_sum=0.0, log=0.0, tokens=0.0))
+    assert measured.values()["loss"] == 0.0
 
 
 def test_a_gradient_that_overflowed_in_float16_is_in_no_mean() -> None:
@@ -128,7 +133,17 @@ def test_a_huge_loss_has_no_perplexity_that_a_float_could_hold() -> None:
     assert measured.values()["perplexity"] == math.inf
 
 
-def test_waits_for_batches_and_for_replicas_are_separate(clock) -> None:
+@pytest.mark.parametrize(
+    ("reduced", "expected"),
+    [
+        ((0.25, 0.25), (3.0, 0.75, 0.25, 4.0)),
+        ((0.0, 0.5), (3.0, 0.5, 0.5, 4.0)),  # the mean of the timed step
+        ((0.0, 9.0), (3.0, 0.0, 1.0, 4.0)),  # more than a mean step takes
+    ],
+)
+def test_waits_for_batches_and_for_replicas_are_separate(
+    clock, reduced, expected
+) -> None:
     measured = meter()
 
     def batches():
@@ -136,12 +151,12 @@ def test_waits_for_batches_and_for_replicas_are_separate(clock) -> None:
             clock.now += 3.0
             yield SIZE
 
-    for size in measured.timed(batches()):
+    for size, seconds in zip(measured.timed(batches()), reduced, strict=True):
         clock.now += 1.0
-        measured.add(update(reduce=0.25)._replace(size=size))
+        measured.add(update(reduce=seconds)._replace(size=size))
     values = measured.values()
     parts = ("input_seconds", "compute_seconds", "all_reduce_seconds", "step_seconds")
-    assert tuple(values[part] for part in parts) == (3.0, 0.75, 0.25, 4.0)
+    assert tuple(values[part] for part in parts) == expected
 
 
 def test_pauses_are_left_out_of_everything(clock) -> None:

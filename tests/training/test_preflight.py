@@ -39,6 +39,9 @@ class SmallDevice:
 
     def compile_step(self, batch, max_tokens=None):
         rows, length = batch["encoder_input_tokens"].shape
+        if "alignment" in batch:
+            target_length = batch["decoder_target_tokens"].shape[1]
+            assert batch["alignment"].shape == (rows, target_length, length)
         self.compiled.append((rows, length))
         if not self.has_room(rows, length, max_tokens or self.max_tokens):
             raise tf.errors.ResourceExhaustedError(None, None, "no room")
@@ -153,6 +156,22 @@ def test_it_holds_and_a_row_more_would_not(
         assert stepper.has_room(rows, length, budget)
     # Few are tried, because each takes a compilation.
     assert len(stepper.compiled) <= 1 + part.bit_length()
+
+
+@pytest.mark.parametrize(
+    ("rows", "multi_worker", "message"),
+    [
+        (11, False, "so does a single row of it. Lower --max_len"),
+        (1, True, "nothing smaller was tried. Lower --max_len"),
+    ],
+)
+def test_nothing_would_fit(rows, multi_worker, message) -> None:
+    links = {"alignment": np.zeros([rows, 20, 30], "uint8")}
+    batches, more = [{**zero_batch(rows, 30, 20), **links}], {"only_these": True}
+    with pytest.raises(UserError, match=message):
+        preflight(
+            SmallDevice(29), batches, [], print, multi_worker=multi_worker, **more
+        )
 
 
 def test_where_others_wait_nothing_smaller_is_tried() -> None:

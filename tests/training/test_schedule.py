@@ -75,6 +75,8 @@ def test_other_schedules_rise_to_the_peak_and_decay(decay) -> None:
     again = keras.saving.deserialize_keras_object(saved)
     assert [float(again(step)) for step in range(20)] == actual
     assert float(schedule(keras.ops.cast(9, "int64"))) == actual[9]
+    after_the_end = max(expected_rate(decay, 31), 0.0)
+    assert float(schedule(30)) == pytest.approx(after_the_end, rel=1e-6)
 
 
 def test_schedules_that_make_no_sense_are_refused() -> None:

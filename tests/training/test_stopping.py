@@ -113,6 +113,15 @@ def test_a_batch_that_cannot_be_kept_does_not_hide_what_happened(tmp_path) -> No
     with pytest.raises(UserError, match=r"At step 3 .*could not be kept: .*file"):
         watch.check(update(3, finite=False))
 
+    def unreadable(step: int):
+        raise OSError(f"no shard for {step}")
+
+    watch = NonFiniteGuard(
+        tmp_path, skip=False, load_batch=unreadable, load_metadata=dict
+    )
+    with pytest.raises(UserError, match=r"At step 3 .*not be kept: no shard for 3"):
+        watch.check(update(3, finite=False))
+
 
 def test_norms_are_numpys() -> None:
     rng = np.random.default_rng(5)
@@ -128,6 +137,10 @@ def test_norms_are_numpys() -> None:
     assert list(each.values()) == pytest.approx(
         [np.linalg.norm(value) for value in values], rel=1e-6
     )
+    # Of a run that diverges, squares overflow float32.
+    layer.weights[1].assign(4e27 * values[1])
+    huge = norms_by_name(layer.weights)["layer/b"]
+    assert huge == pytest.approx(4e27 * each["layer/b"], rel=1e-6)
 
 
 def records(losses, first: int = 2) -> list[dict]:

@@ -52,12 +52,27 @@ def test_heartbeats_keep_it_quiet(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_ends_with_the_context(tmp_path) -> None:
-    def is_watched() -> bool:
-        return "watchdog" in [thread.name for thread in threading.enumerate()]
+def is_watched() -> bool:
+    return "watchdog" in [thread.name for thread in threading.enumerate()]
 
+
+def test_it_ends_with_the_context(tmp_path) -> None:
     with pytest.raises(KeyError), Watchdog(20.0, tmp_path / "stacks.txt"):
         assert is_watched()
         raise KeyError
     assert not is_watched()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_seconds_are_no_watch(tmp_path) -> None:
+    with Watchdog(0, tmp_path / "stacks.txt"):
+        time.sleep(SILENCE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_no_error(tmp_path) -> None:
+    errors = tmp_path / "stderr"
+    with open(errors, "w") as stream, Watchdog(SILENCE, tmp_path, stream) as dog:
+        for count in (1, 2):
+            wait_until(lambda n=count: errors.read_text().count("in wait_until") >= n)
+            dog.heartbeat()
