@@ -18,7 +18,9 @@ from tests.model.small_model import (
     EMPTY_ROW,
     ROWS,
     SIZES,
+    H,
     S,
+    T,
     V,
     compute_logits,
     small_batch,
@@ -233,14 +235,16 @@ def test_every_duty_of_a_layer() -> None:
     check_layer(case, np.random.default_rng(22))
 
 
-@pytest.mark.parametrize("normalization", ["post", "pre"])
-def test_no_two_dropout_sites_share_a_key(normalization: str) -> None:
+@pytest.mark.parametrize(("normalization", "rate"), [("post", 0.1), ("pre", 0.0)])
+def test_no_two_dropout_sites_share_a_key(normalization: str, rate: float) -> None:
     config = {**CONFIG, "dropout_rate": 0.1, "normalization": normalization}
-    dropping = Transformer(**config, encoder_layers=3)
+    dropping = Transformer(**config, encoder_layers=3, attention_dropout_rate=rate)
     with record_keys() as recorded:
         dropping(small_batch(), dropout_keys=np.arange(ROWS, dtype="uint32"))
     # Two embeddings, 3 encoder layers of 2 sub-layers, 2 decoder layers of 3.
-    assert len(recorded) == (2 + 6 + 6) * ROWS
+    # In attention, each query of each head.
+    queries = H * (3 * S + 4 * T) if rate else 0
+    assert len(recorded) == (2 + 6 + 6 + queries) * ROWS
     assert len(set(recorded)) == len(recorded)
 
 

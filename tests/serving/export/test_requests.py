@@ -1,6 +1,7 @@
 """Example and warm-up requests: contents, file format, and reading back."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
@@ -31,6 +32,11 @@ def test_warm_up_requests_have_the_path_and_format_of_tensorflow_serving(tmp_pat
     assert again[0].inputs["text"].tolist() == text.tolist()
     assert again[1].inputs["input_ids"].tolist() == ids.tolist()
     assert again[1].inputs["input_ids"].dtype == np.int32
+
+
+def test_more_requests_than_a_server_accepts_are_an_error(tmp_path):
+    with pytest.raises(ValueError, match=r"at most 1000 requests\. Received: 1001"):
+        write_warm_up(tmp_path, [Request("s", {})] * 1001)
 
 
 def test_without_requests_there_is_no_file(tmp_path):

@@ -38,10 +38,14 @@ def test_the_size_of_messages_can_be_limited(base):
 
 def test_a_malformed_message_is_an_error_and_the_server_continues(base):
     with serving(base) as client:
-        call = client.channel.unary_unary(
-            "/tensorflow.serving.PredictionService/Predict"
-        )
+        method = "/tensorflow.serving.PredictionService/Predict"
+        call = client.channel.unary_unary(method)
         assert refusal(lambda: call(b"\xff" * 50))[0] == "INTERNAL"
+        nothing = client.channel.stream_unary(method)
+        assert refusal(lambda: nothing(iter([]))) == (
+            "INTERNAL",
+            "The request has no message.",
+        )
         assert client.predict(text=[b"x"])["translation"] == [b"v2:x"]
 
 

@@ -14,7 +14,7 @@ from tensorflow_serving.config import model_server_config_pb2
 from t2t_keras.serving.server.configs import single_model
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
-from t2t_keras.serving.server.models import Models
+from t2t_keras.serving.server.models import Models, WatchOptions
 from t2t_keras.serving.server.versions import State
 from tests.serving.server.clients import QUICK, wait_until
 
@@ -98,6 +98,23 @@ def test_folders_are_watched(make_models, base, saved):
     shutil.rmtree(base / "2")
     wait_until(lambda: models.describe() == "")
     assert [version.number for version in models.versions(spec())] == [3, 2]
+
+
+def test_watching_can_be_disabled(make_models, base, saved):
+    models = make_models(WatchOptions(poll_seconds=0))
+    models.wait_until_available(models.configure(single_model("m", str(base))), 60)
+    models.start_watching()
+    shutil.copytree(saved / "3", base / "3")
+    threading.Event().wait(0.3)
+    assert models.describe() == "m version 2"
+
+
+def test_very_many_problems_are_logged_in_few_lines(make_models, tmp_path):
+    lines = []
+    missing = [(f"m{i}", tmp_path / f"missing{i}", "") for i in range(1500)]
+    make_models(lines=lines).configure(config(*missing), starting=True)
+    assert len(lines) == 21
+    assert lines[-1] == "… and 1,480 more such problems"
 
 
 def test_a_missing_base_path_unloads_nothing(make_models, base):
