@@ -2,6 +2,7 @@
 
 from t2t_keras.reports.blocks import (
     Command,
+    Details,
     Figure,
     Heading,
     Missing,
@@ -48,6 +49,12 @@ def test_the_section_of_a_finished_run(tmp_path) -> None:
     assert figure.name == "run-1-curves"
     for title in ("Loss", "BLEU", "Learning rate", "Target tokens"):
         assert title in figure.alt
+    (details,) = select_kind(blocks, Details)
+    (settings,) = select_kind(details.blocks, Table)
+    assert {row.cells[0] for row in settings.rows if row.ours} == {
+        *("--dataset", "--num_layers", "--d_model", "--d_ff", "--num_heads"),
+        "--train_steps",
+    }
 
 
 def test_translations_are_shown_with_their_sources(tmp_path) -> None:
@@ -61,6 +68,17 @@ def test_translations_are_shown_with_their_sources(tmp_path) -> None:
     ]
 
 
+def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> None:
+    run = write_run(tmp_path / "run")
+    lines = "".join(f"{i} {'x' * 500}\n" for i in range(600))
+    (run.place.translations / "test-averaged-step-40.txt").write_text(lines)
+    samples = select_kind(run_blocks(run, "r", no_texts), Sample)
+    assert [sample.translation.split()[0] for sample in samples] == [
+        *("0", "100", "200", "300", "400", "500")
+    ]
+    assert {len(sample.translation) for sample in samples} == {402}
+
+
 def test_another_test_set_is_not_taken_for_the_translated_one(tmp_path) -> None:
     run = write_run(tmp_path / "run")
     blocks = run_blocks(run, "r", lambda _: (["one"], ["Eins"]))
@@ -70,14 +88,19 @@ def test_another_test_set_is_not_taken_for_the_translated_one(tmp_path) -> None:
 
 def test_without_texts_a_parsers_trees_have_no_words(tmp_path) -> None:
     trees = DataConfig(dataset="grammar_ende", target_language="tree")
-    run = write_run(tmp_path / "run", data=trees)
+    parser = {"step": 40, "sentences": 10, "f1": 91.3, "perplexity": 1.1}
+    scores = {"test averaged/step-40": parser}
+    run = write_run(tmp_path / "run", data=trees, scores=scores)
+    run.place.metrics_file.write_text('{"step": 10, "dev_f1_greedy": 31.0}\n')
     path = run.place.translations / "test-averaged-step-40.txt"
     path.write_text("(S (NP (PRP$ my) (NN dog)) (VP (VBZ runs)) (. .))\n(: --)\n")
-    shown = [
-        sample.translation
-        for sample in select_kind(run_blocks(run, "r", no_texts), Sample)
-    ]
+    blocks = run_blocks(read_run(run.name), "r", no_texts)
+    shown = [sample.translation for sample in select_kind(blocks, Sample)]
     assert shown == ["(S (NP PRP$ NN) (VP VBZ) .)", ":"]
+    brackets = select_kind(blocks, Table)[0]
+    assert "EVALB" in brackets.caption and brackets.rows[0].cells[2] == "91.30"
+    (figure,) = select_kind(blocks, Figure)
+    assert figure.alt == "Curves over steps: F1 of dev sentences, greedy"
 
 
 def test_a_run_that_has_just_begun_says_what_is_missing(tmp_path) -> None:
@@ -98,6 +121,8 @@ def test_the_average_that_was_made_last_is_shown(tmp_path) -> None:
     run = write_run(tmp_path / "run", scores=scores)
     earlier = run.place.translations / "test-averaged-step-30.txt"
     earlier.write_text("un\ndeux\ntrois\n")
+    another_search = earlier.with_name("test-averaged-step-90-beam-1-alpha-0.6.txt")
+    another_search.write_text("uno\n")
     # An average without scores and translations is passed over.
     for made_last, bleu, first in ((30, 30, "un"), (40, 40, "eins"), (35, 40, "eins")):
         run.place.update_run_card({"averaged": {"steps": [10, made_last]}})

@@ -39,6 +39,28 @@ def test_each_list_of_records_is_a_table(tmp_path) -> None:
     ]
 
 
+def test_seconds_and_memory_are_shown_at_the_largest_sizes(tmp_path) -> None:
+    points = {
+        "self-attention; n = 64; d = 64": (1e-4, 2e-4, None),
+        "self-attention; n = 4096; d = 64": (0.0630067, 0.2486732, 1130770432),
+        "self-attention; n = 512; d = 1024": (0.02438, 0.07185, 343826432),
+        "a; b, k = 3; n = 4096; d = 64": (1.4996, 0.5, None),
+    }
+    names = ("forward_seconds", "training_seconds", "training_bytes")
+    facts = {name: dict(zip(names, each, strict=True)) for name, each in points.items()}
+    path = tmp_path / "layer_types.json"
+    path.write_text(json.dumps({"about": {"rows": 4}, "points": facts}))
+    _, longest, widest, _ = table_1_blocks(tmp_path)
+    assert isinstance(longest, Table) and isinstance(widest, Table)
+    assert longest.caption == "Measured: a batch of 4, n = 4,096, d = 64"
+    assert [row.cells for row in longest.rows] == [
+        ("self-attention", "63", "249", "1,130.8"),
+        ("a; b, k = 3", "1,500", "500", Missing("not measured")),
+    ]
+    assert widest.caption == "Measured: a batch of 4, n = 512, d = 1,024"
+    assert widest.rows[0].cells == ("self-attention", "24.4", "71.8", "343.8")
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"a": [1]}', '{"points": {"x; n = 1; d = 2": {}}}']
 )

@@ -72,6 +72,16 @@ def test_there_may_be_nothing_to_draw_or_compare(figures) -> None:
     assert len(tables(blocks)) == 1
 
 
+def test_the_corpus_and_the_failures_are_stated() -> None:
+    failures = (("a1", 3, "the loss is not finite"),)
+    ablation = build_ablation({"base": BASE, "a1": A1[:2]}, failures=failures)
+    blocks = ablation_blocks(ablation, "x")
+    text = read_text(blocks)
+    assert "grammar_ende/1.0.0 en-de, 1,000 subwords, 40 steps, 3 seeds a row" in text
+    assert "5 of 6 runs are done" in text
+    assert tables(blocks)[-1].rows[0].cells == ("a1", "3", "the loss is not finite")
+
+
 def test_rows_of_the_paper_that_an_ablation_lacks_are_named() -> None:
     ablation = build_ablation({"base": BASE, "a1": A1, "mine": A1})
     table = tables(ablation_blocks(ablation, "x"))[0]
@@ -107,3 +117,10 @@ def test_a_seed_that_diverged_is_shown_as_what_it_is() -> None:
         assert claims.rows[0].cells[4] != "not finite", row
         drawn = [block for block in blocks if isinstance(block, Figure)]
         assert len(drawn) == any(perplexity < INF for perplexity, _ in row), row
+
+
+def test_a_base_that_diverged_has_nothing_to_be_drawn_against() -> None:
+    base = ((NAN, 0.0), (INF, 0.0))
+    blocks = ablation_blocks(build_ablation({"base": base, "a1": A1}), "x")
+    assert tables(blocks)[0].rows[0].cells[3] == "nan"
+    assert not [block for block in blocks if isinstance(block, Figure)]

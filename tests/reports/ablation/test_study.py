@@ -123,6 +123,19 @@ def test_a_run_that_fails_leaves_the_others_be_and_is_tried_again(small) -> None
     assert found.failures == ()
 
 
+def test_a_run_that_leaves_no_score_failed(small) -> None:
+    class WithoutScore(FakeProcesses):
+        def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
+            status = super().run(program, arguments, log, poll, resources)
+            if log.parent.name == "a1":
+                write_finished_run(self._runs[str(log.with_suffix(""))], 8.0, steps=30)
+            return status
+
+    found = small.study().run(WithoutScore(small.runs))
+    assert found.failures == (("a1", 1, "no output"), ("a1", 2, "no output"))
+    assert any("a1, seed 1: left no score: no output" in line for line in small.logged)
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_run_that_cannot_start_releases_its_resources(small, count) -> None:
     """A file is in place of one run's folder, and another's log cannot be opened. If
