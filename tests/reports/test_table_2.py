@@ -4,8 +4,16 @@ import dataclasses
 
 from t2t_keras.reports.blocks import Missing, Table
 from t2t_keras.reports.table_2 import table_2_blocks
+from t2t_keras.settings.config import (
+    BIG,
+    DataConfig,
+    ExperimentConfig,
+    TrainingConfig,
+)
 from tests.reports.runs import (
+    build_score,
     papers_base,
+    write_run,
     write_scored_run,
 )
 
@@ -49,6 +57,39 @@ def test_a_base_run_on_wmt14_is_compared_with_the_papers(tmp_path) -> None:
         *("12.00", "8", "2.5·10¹⁸", "5.8·10¹³", Missing("not measured")),
         *("9.7·10¹⁷", "1.3·10¹⁸", "2.1·10¹⁸", "3.3·10¹⁸"),
     )
+
+
+def test_a_big_run_to_french_has_its_own_column(tmp_path) -> None:
+    corpus = {"dataset": "wmt14_translate/fr-en", "target_language": "fr"}
+    config = ExperimentConfig(
+        DataConfig(**corpus, vocabulary_size=32_000),
+        dataclasses.replace(BIG, dropout_rate=0.1),
+        TrainingConfig(train_steps=300_000, average_checkpoints=20),
+    )
+    run = write_scored_run(tmp_path / "r", config)
+    assert ours([run])["this project, big"] == (NOT_RUN, "28.15", NOT_RUN, "2.5·10¹⁸")
+
+
+def test_other_runs_have_what_is_known_of_them(tmp_path) -> None:
+    """Of a parser that is its cost alone."""
+    files = DataConfig(test_source=("/my/news.en",), test_target=("/my/news.de",))
+    trees = DataConfig(dataset="grammar_ende", target_language="tree")
+    search = {"beam_size": 1, "alpha": 0.6, "extra_length": 50}
+    scores = {"test averaged/step-40": build_score(decoding=search)}
+    cost = {"hours": 1.0, "devices": 2, "flops": 1e15, "flops_per_second": 2.8e11}
+    cost["paper_estimate_flops"] = 4.2e15
+    runs = [
+        write_run(tmp_path / "files", data=files, scores=scores, training_cost=cost),
+        write_run(tmp_path / "begun", training_cost={}, scores={}, averaged={}),
+        write_run(tmp_path / "trees", data=trees),
+    ]
+    _, scored, costs = (table.rows for table in tables(runs))
+    assert scored[0].cells[1] == "news.en, news.de (en-de)"
+    assert scored[0].cells[4] == "beam 1, alpha 0.6"
+    assert scored[1].cells[2:] == (NOT_RUN,) * 6
+    assert costs[0].cells[5] == "4.2·10¹⁵"
+    assert costs[1].cells[1:] == (NOT_RUN,) * 9
+    assert (len(scored), len(costs)) == (2, 3)
 
 
 def test_a_variation_of_base_is_not_base(tmp_path) -> None:
