@@ -301,6 +301,11 @@ def test_help_lists_own_flags_then_the_settings_in_sections() -> None:
 # --- configs/
 
 
+def test_every_flagfile_parses() -> None:
+    for path in CONFIGS.glob("*.flags"):
+        assert config_from_flagfile(path).model.d_model, path
+
+
 # Section 5 of the paper, copied by hand: base, big EN-DE, big EN-FR.
 PAPER = (
     ("num_layers", 6, 6, 6),

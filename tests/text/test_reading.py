@@ -50,6 +50,11 @@ def test_characters_are_counted_after_normalizing(vocabulary):
     assert reader.read("the\t\t\tü") == (vocabulary.encode("the"), True)
     assert reader.read("üüüü") == (vocabulary.encode("üüüü"), False)
     assert reader.read("üüüüa") == (vocabulary.encode("üüüü"), True)
+    texts = ["the\t\t\tü", "üüüüa", ""]
+    beginnings = ["the ", "üüüü", ""]
+    assert [reader.truncate(text) for text in texts] == beginnings
+    in_graph = reader.truncate_in_graph(tf.constant(texts)).numpy()
+    assert [text.decode() for text in in_graph] == beginnings
 
 
 @given(text=st.text(st.sampled_from("theold housng über"), min_size=60, max_size=120))
