@@ -316,6 +316,19 @@ def test_the_url_fragment_sets_the_initial_choices(show) -> None:
 
 
 @pytest.mark.slow
+def test_the_overview_shows_the_weights(show) -> None:
+    maps = random_maps()
+    alphas = show([maps]).value(
+        "[...document.querySelectorAll('#fields canvas')].map((canvas) =>"
+        "[...canvas.getContext('2d').getImageData("
+        "0, 0, canvas.width, canvas.height).data].filter((_, i) => i % 4 === 3))"
+    )
+    weights = merge_sentence_words(maps).encoder.weights
+    for field, expected in zip(alphas, weights.reshape(R * H, -1), strict=True):
+        np.testing.assert_allclose(np.array(field) / 255, expected, atol=1.5 / 255)
+
+
+@pytest.mark.slow
 def test_hostile_tokens_are_shown_as_text(show) -> None:
     maps = random_maps(HOSTILE, HOSTILE)
     page = show([maps], title="</title><script>1</script>")
