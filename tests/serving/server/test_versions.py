@@ -144,6 +144,20 @@ def test_loading_is_given_up_after_all_retries():
     ]
 
 
+def test_a_version_that_is_no_longer_wanted_is_not_retried():
+    """Until then it has no error, as in TensorFlow Serving."""
+    harness = Harness(Retries(5, 1000.0))
+    harness.fail.add("1")
+    harness.want(1)
+    wait_until(lambda: len(harness.lines) == 1)
+    (version,) = harness.model.versions()
+    assert (version.state, version.error) == (State.LOADING, None)
+    harness.want()
+    harness.wait(v1=State.END)
+    assert harness.events == ["load 1"]
+    assert version.error.message == "1 is rotten"
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_version_removed_and_added_while_loading_is_loaded_again(fails):
     """The result of the first attempt, a failure or a servable, is discarded."""
