@@ -100,3 +100,10 @@ def test_many_given_values_are_accepted(packed):
     proto = tf.make_tensor_proto(array) if packed else to_proto(array)
     assert bool(proto.tensor_content) == packed
     np.testing.assert_array_equal(to_array(proto), array)
+
+
+def test_a_repeated_long_string_is_limited():
+    proto = tf.make_tensor_proto([b"x" * 1000])
+    proto.tensor_shape.dim[0].size = 1 << 20
+    with pytest.raises(ValueError, match="1,048,576 elements is too large"):
+        to_array(proto)
