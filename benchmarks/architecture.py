@@ -202,7 +202,9 @@ def measure_source(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
 
 def renames_files(node: ast.AST) -> bool:
     """Returns whether an expression renames a file."""
-    if not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr not in ("rename", "renames", "replace", "move"):
         return False
     name = ast.unparse(node.func)
     # str.replace takes two arguments, dataclasses.replace takes keywords.
@@ -222,7 +224,9 @@ def locks_files(node: ast.AST) -> bool:
 
 def sets_signal_handlers(node: ast.AST) -> bool:
     """Returns whether an expression sets the handler of a signal."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == "signal.signal"
+    called = node.func if isinstance(node, ast.Call) else None
+    is_signal = isinstance(called, ast.Attribute) and called.attr == "signal"
+    return is_signal and ast.unparse(called) == "signal.signal"
 
 
 def hashes_files(node: ast.AST) -> bool:
@@ -230,8 +234,10 @@ def hashes_files(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func)
-    reads = any(".read" in ast.unparse(each) for each in node.args)
-    return name.endswith("file_digest") or (name.startswith("hashlib.") and reads)
+    return name.endswith("file_digest") or (
+        name.startswith("hashlib.")
+        and any(".read" in ast.unparse(each) for each in node.args)
+    )
 
 
 def reads_text(node: ast.AST) -> bool:
@@ -241,7 +247,9 @@ def reads_text(node: ast.AST) -> bool:
         names = [node.module or ""]
     packers = bool({"bz2", "gzip", "lzma"}.intersection(names))
     return packers or (
-        isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.stdin"
+        isinstance(node, ast.Attribute)
+        and node.attr == "stdin"
+        and ast.unparse(node) == "sys.stdin"
     )
 
 
@@ -280,6 +288,11 @@ OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
 )
 
 
+@functools.cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def find_users(
     modules: Mapping[str, Path], matches: Callable[[ast.AST], bool]
 ) -> list[str]:
@@ -287,7 +300,7 @@ def find_users(
     return [
         name.removeprefix(f"{PACKAGE}.")
         for name, path in modules.items()
-        if any(map(matches, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        if any(map(matches, _nodes(path)))
     ]
 
 

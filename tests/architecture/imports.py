@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from tests.architecture.tree import parse, relative
 
@@ -41,7 +42,7 @@ def read_imports(path: Path) -> Iterator[Import]:
                 yield Import(node.module or "", alias.name, node.lineno)
         elif isinstance(node, ast.Call) and _is_import_module(node):
             yield Import(ast.literal_eval(node.args[0]), "", node.lineno)
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) == "tf.summary":
+        elif _is_tf_summary(node):
             yield Import("tensorboard", "", node.lineno)
 
 
@@ -64,7 +65,7 @@ def read_paths(path: Path, root: Path) -> list[str]:
 def _joined_text(node: ast.AST) -> str:
     """Text of a constant, or of the constants of a path; "" of anything else."""
     if _is_text(node):
-        return ast.literal_eval(node)
+        return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         texts = (_joined_text(node.left), _joined_text(node.right))
         return "/".join(filter(None, texts))
@@ -78,10 +79,15 @@ def parent_packages(module: str) -> list[str]:
 
 
 def _is_import_module(call: ast.Call) -> bool:
-    function = ast.unparse(call.func)
-    is_import = function.split(".")[-1] in ("import_module", "__import__")
+    function = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    is_import = function in ("import_module", "__import__")
     return is_import and bool(call.args) and _is_text(call.args[0])
 
 
-def _is_text(node: ast.AST) -> bool:
+def _is_tf_summary(node: ast.AST) -> bool:
+    is_summary = isinstance(node, ast.Attribute) and node.attr == "summary"
+    return is_summary and ast.unparse(node) == "tf.summary"
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)

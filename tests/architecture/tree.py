@@ -1,6 +1,7 @@
 """Files of the repository to which the code rules apply."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,8 +43,9 @@ def text_files(root: Path) -> Iterator[tuple[Path, str]]:
             continue
 
 
+@functools.cache
 def parse(path: Path) -> ast.Module:
-    """Syntax tree of the Python (or Starlark) file at `path`."""
+    """Syntax tree of the Python (or Starlark) file at `path`; do not change it."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 

@@ -86,6 +86,8 @@ SHORT = (
     "--save_steps=15",
     "--log_steps=20",
     "--seed=7",
+    # An export takes as long as the training; `reverse_run` has both.
+    "--noexport_at_end",
 )
 
 

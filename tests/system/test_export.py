@@ -183,8 +183,8 @@ CONTRACT = (
 )
 
 
-def test_the_signatures_are_those_that_servers_rely_on(short_run):
-    graph = read_meta_graph(short_run.model_dir.export / "1")
+def test_the_signatures_are_those_that_servers_rely_on(reverse_run):
+    graph = read_meta_graph(reverse_run.model_dir.export / "1")
     found = {
         name: (describe(definition.inputs), describe(definition.outputs))
         for name, definition in list_signatures(graph).items()
@@ -192,9 +192,9 @@ def test_the_signatures_are_those_that_servers_rely_on(short_run):
     assert found == {name: (set(ins), set(outs)) for name, ins, outs in CONTRACT}
 
 
-def test_every_op_is_one_that_a_server_of_2_20_has(short_run):
+def test_every_op_is_one_that_a_server_of_2_20_has(reverse_run):
     """For exports in bfloat16 and with XLA, see tests/system/test_exporting.py."""
-    run = short_run.model_dir
+    run = reverse_run.model_dir
     ops = [
         list_ops(read_meta_graph(base / "1")) for base in (run.export, run.export_ids)
     ]
@@ -289,7 +289,7 @@ def test_bad_flags_are_refused(own_short_run):
         assert done.stderr.startswith("error: "), (arguments, done.stderr)
         assert message in done.stderr, (arguments, done.stderr)
         for base in (own_short_run.export, own_short_run.export_ids):
-            assert versions(base) == ["1"], arguments
+            assert not base.exists(), arguments
 
 
 def test_a_version_contains_all_files(reverse_run, trained):
@@ -316,8 +316,9 @@ def test_a_version_contains_all_files(reverse_run, trained):
 
 
 @pytest.mark.parametrize("folder", ["export", "export_ids"])
-def test_no_file_contains_a_path_of_this_machine(short_run, folder):
-    model_dir = str(short_run.model_dir.path).encode()
-    files = [p for p in (short_run.model_dir.path / folder).rglob("*") if p.is_file()]
+def test_no_file_contains_a_path_of_this_machine(reverse_run, folder):
+    run = reverse_run.model_dir
+    model_dir = str(run.path).encode()
+    files = [p for p in (run.path / folder).rglob("*") if p.is_file()]
     assert len(files) > 10
     assert [p for p in files if model_dir in p.read_bytes()] == []

@@ -117,7 +117,11 @@ IDS_SIGNATURES = ("detokenize", "serving_default", "translate_ids")
 
 @pytest.mark.parametrize(
     ("warm_up", "names"),
-    [("none", []), ("detokenize", ["detokenize"]), ("all", [*IDS_SIGNATURES])],
+    [
+        pytest.param("none", [], marks=pytest.mark.slow),
+        pytest.param("detokenize", ["detokenize"], marks=pytest.mark.slow),
+        ("all", [*IDS_SIGNATURES]),
+    ],
 )
 def test_the_chosen_signatures_are_warmed_up(shallow, tmp_path, warm_up, names):
     model_dir = ModelDir(tmp_path)
@@ -330,10 +334,11 @@ def test_the_precision_of_an_export(trained):
 
 
 def test_a_failed_export_leaves_no_files(trained, tmp_path, monkeypatch):
-    def refuse(directory, **settings):
+    def refuse(module, directory, **settings):
+        Path(directory, "half").touch()
         raise UserError("refused")
 
-    monkeypatch.setattr(exporting, "check_graph", refuse)
+    monkeypatch.setattr(tf.saved_model, "save", refuse)
     model_dir = ModelDir(tmp_path)
     with pytest.raises(UserError, match="refused"):
         exporting.export(trained, model_dir, "ids", SETTINGS)

@@ -59,12 +59,8 @@ def test_keras_writes_nothing_here_without_a_home_folder() -> None:
     assert run_code(f"{code}print(os.environ['KERAS_HOME'])").stdout == "/tmp/.keras\n"
 
 
-def test_the_first_use_of_a_name_prints_nothing() -> None:
-    done = run_code("import sys\nfrom t2t_keras import Run\nsys.modules['tensorflow']")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 def test_keras_knows_our_classes_if_it_is_imported_after_us(tmp_path) -> None:
+    """And no import prints anything."""
     model = Transformer(13, num_layers=1, d_model=4, d_ff=3, num_heads=2)
     schedule = WarmupInverseSquareRoot(d_model=4, warmup_steps=9)
     model.compile(keras.optimizers.SGD(schedule), loss=LabelSmoothedCrossEntropy(0.2))
@@ -73,13 +69,15 @@ def test_keras_knows_our_classes_if_it_is_imported_after_us(tmp_path) -> None:
         "import importlib.util, sys, t2t_keras\n"
         "importlib.util.find_spec('keras')\n"  # looks for it, but does not import it
         "import keras\n"
+        "from t2t_keras import Run\n"
+        "sys.stderr.write('@')\n"
         f"model = keras.models.load_model({str(tmp_path / 'model.keras')!r})\n"
         "assert type(model) is t2t_keras.Transformer\n"
         "assert type(model.loss) is t2t_keras.LabelSmoothedCrossEntropy\n"
         "assert model.loss.label_smoothing == 0.2\n"
         "assert not [f for f in sys.meta_path if 't2t_keras' in str(type(f))]\n"
     )
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert (done.returncode, done.stdout, done.stderr[:1]) == (0, "", "@"), done.stderr
 
 
 def test_an_attribute_error_in_an_import_is_shown() -> None:
@@ -200,20 +198,15 @@ def test_scores_of_translations_equal_those_of_the_search(run) -> None:
 
 def test_an_evaluation_is_returned_and_kept(own_short_run) -> None:
     run, done = Run(own_short_run.path), []
-    result = run.evaluate(checkpoint="latest", beam_size=1, on_progress=done.append)
+    options = {"beam_size": 1, "length_penalty": "none", "extra_length": 2}
+    result = run.evaluate(checkpoint="latest", on_progress=done.append, **options)
     assert isinstance(result, EvaluationResult)
     assert result.checkpoint == "checkpoints/step-60"
     assert sum(done) == len(result.sources) == len(result.translations)
     kept = run.model_dir.run_card()["scores"]
-    title = "test checkpoints/step-60 beam 1 alpha 0.6"
-    assert kept[title] == result.as_dict()
-    # Another search has another name, so that neither replaces the other.
-    options = {"beam_size": 1, "length_penalty": "none", "extra_length": 2}
-    run.evaluate(checkpoint="latest", **options)
-    kept = run.model_dir.run_card()["scores"]
-    other = kept[f"{title} length_penalty none extra_length 2"]
-    assert other["decoding"] == {"alpha": 0.6, **options}
-    assert kept[title] == result.as_dict()
+    title = "test checkpoints/step-60 beam 1 alpha 0.6 length_penalty none"
+    assert kept[f"{title} extra_length 2"] == result.as_dict()
+    assert result.as_dict()["decoding"] == {"alpha": 0.6, **options}
 
 
 @pytest.mark.slow
@@ -308,7 +301,7 @@ def test_attention_of_a_sentence_and_its_translation(run) -> None:
 def test_export_works_as_the_program_does(own_short_run) -> None:
     run = Run(own_short_run.path)
     version = run.export("ids", beam_size=1, batch_sizes=(1, 4), model_name="mine")
-    assert version == own_short_run.export_ids / "2"
+    assert version == own_short_run.export_ids / "1"
     metadata = own_short_run.run_card()["export_ids"]
     assert metadata["decoding"]["beam_size"] == 1
     assert metadata["batch_sizes"] == [1, 4]

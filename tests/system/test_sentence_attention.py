@@ -202,7 +202,7 @@ def test_long_sentences_are_cut_and_marked(attention_of_run, export) -> None:
     assert len(maps.memory.queries) == SHOWN
 
 
-def test_the_newest_version_is_loaded(export, tmp_path) -> None:
+def test_the_newest_version_is_loaded(tmp_path) -> None:
     (tmp_path / "9").mkdir()
     (tmp_path / "10").mkdir()
     (tmp_path / "11").mkdir()  # not written yet

@@ -1,6 +1,6 @@
-"""End-to-end test of the quick tier: train, kill and resume, export, serve.
+"""End-to-end test of short runs: train and score, kill and resume; export, serve.
 
-It checks that the programs work together; slow tests check each one thoroughly.
+It checks that the programs work together; other tests check each one thoroughly.
 """
 
 import signal
@@ -22,22 +22,15 @@ from tests.system.runs import (
 )
 
 
-@pytest.fixture(scope="module")
-def sources(short_run: TrainedRun) -> bytes:
-    """The ten training sentences, one per line."""
-    return "".join(f"{source}\n" for source, _ in short_run.held_out).encode()
+def lines(run: TrainedRun) -> bytes:
+    """Ten source sentences, one per line."""
+    return "".join(f"{source}\n" for source, _ in run.held_out[:10]).encode()
 
 
-@pytest.fixture(scope="module")
-def translated(short_run: TrainedRun, sources: bytes) -> list[tuple[str, float]]:
-    """Text and score of each line, by the translate program."""
-    return translate(short_run, sources)
-
-
-def translate(run: TrainedRun, sources: bytes, *flags: str) -> list[tuple[str, float]]:
-    """Translates lines with the translate program; returns texts and scores."""
+def translate(run: TrainedRun, *flags: str) -> list[tuple[str, float]]:
+    """Translates the lines with the translate program; returns texts and scores."""
     flags = (f"--model_dir={run.model_dir.path}", "--scores", *flags)
-    done = run_program("translate", *flags, stdin=sources)
+    done = run_program("translate", *flags, stdin=lines(run))
     assert (done.status, done.stderr) == (0, "")
     fields = [line.split("\t") for line in done.lines]
     return [(text, float(score)) for score, _, text in fields]
@@ -50,7 +43,7 @@ def assert_same(output: str, translated: list[tuple[str, float]]) -> None:
     assert scores == pytest.approx([score for _, score in translated], abs=1e-5)
 
 
-def test_the_program_trains_scores_and_exports(short_run, translated) -> None:
+def test_the_program_trains_and_scores(short_run) -> None:
     run = short_run.model_dir
     assert "step 60/60" in short_run.stderr
     assert steps_in(run.checkpoints) == [15, 30, 45, 60]
@@ -59,41 +52,36 @@ def test_the_program_trains_scores_and_exports(short_run, translated) -> None:
     # Without training it would be 10, the number of letters.
     assert card["perplexity"] < 2
     kept = run.translations / "test-averaged-step-60.txt"
-    texts = [text for text, _ in translated]
+    texts = [text for text, _ in translate(short_run)]
     assert kept.read_text().splitlines() == texts
     right = [target for _, target in short_run.held_out]
     assert sum(map(str.__eq__, texts, right)) >= 3, (texts, right)
 
 
-@pytest.mark.slow
-def test_the_example_program_translates_the_same(
-    short_run, sources, translated
-) -> None:
+def test_the_example_program_translates_the_same(reverse_run) -> None:
     example = REPOSITORY / "examples" / "translate.py"
-    done = run_python(
-        str(example), str(short_run.model_dir.export / "1"), input=sources
-    )
+    version = reverse_run.model_dir.export / "1"
+    done = run_python(str(example), str(version), input=lines(reverse_run))
     assert done.returncode == 0, done.stderr.decode()
-    assert_same(done.stdout.decode(), translated)
+    assert_same(done.stdout.decode(), translate(reverse_run))
 
 
-@pytest.mark.slow
-def test_a_server_answers_the_same(short_run, sources, translated) -> None:
+def test_a_server_answers_the_same(reverse_run) -> None:
     """Also with search options, which client and translate program both take."""
     options = ("--beam_size=2", "--alpha=0.1")
     # Warm-up at every batch size would take longer than the rest of this test.
     quick = "--noenable_model_warmup"
-    with started_server(short_run.model_dir.export, quick) as server:
+    with started_server(reverse_run.model_dir.export, quick) as server:
         flags = (f"--server={server.address}", "--scores")
         asked = [
-            run_program("client", *flags, *more, stdin=sources)
+            run_program("client", *flags, *more, stdin=lines(reverse_run))
             for more in ((), options)
         ]
     assert [done.status for done in asked] == [0, 0], asked
     plain, other = (done.stdout for done in asked)
-    assert_same(plain, translated)
+    assert_same(plain, translate(reverse_run))
     assert plain != other
-    assert_same(other, translate(short_run, sources, *options))
+    assert_same(other, translate(reverse_run, *options))
 
 
 def test_a_killed_run_ends_with_the_same_bits(short_run, tmp_path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs import models, optimization, training_run
+from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training import checkpoints
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore, read_state
@@ -91,7 +92,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
 
 @pytest.fixture
 def fake_stepper(monkeypatch):
-    """Replaces the updates, which take long to trace, by a fake stepper."""
+    """Replaces the updates, which take long to trace, and the drawing of attention."""
 
     class FakeStepper:
         def train(self, batch, stop=False, timed=False):
@@ -107,6 +108,7 @@ def fake_stepper(monkeypatch):
 
     monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: FakeStepper())
     monkeypatch.setattr(optimization, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
+    monkeypatch.setattr(DevEvaluation, "_draw_attention", lambda *_: None)
 
 
 @pytest.mark.usefixtures("fake_stepper")

@@ -146,8 +146,8 @@ def test_a_model_must_be_named():
     assert "Give either --model_dir or --export_dir." in done.stderr
 
 
-def test_an_export_has_no_dev_set(own_short_run):
-    done = run_program("visualize", f"--export_dir={own_short_run.path / 'export'}")
+def test_an_export_has_no_dev_set(reverse_run):
+    done = run_program("visualize", f"--export_dir={reverse_run.model_dir.export}")
     assert done.status == 2
     assert "An export has no dev set: give --input" in done.stderr
 

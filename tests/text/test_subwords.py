@@ -205,7 +205,7 @@ def test_other_failures_are_passed_on(lines, monkeypatch, learner, message):
     """The learner fails before it reads; the lines exceed the buffer of a pipe."""
     monkeypatch.setattr(subwords, "_LEARNER", learner)
     with pytest.raises(UserError, match=rf"could not learn.*{message}") as caught:
-        learn_subwords(lines * 2_000, vocabulary_size=300)
+        learn_subwords(lines * 100, vocabulary_size=300)
     assert "noise" not in str(caught.value)
 
 

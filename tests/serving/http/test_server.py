@@ -61,14 +61,14 @@ def head(size: int, *headers: str) -> bytes:
 
 
 def test_a_head_that_arrives_slowly_or_never_ends_the_connection(monkeypatch):
-    monkeypatch.setattr(http_server, "_HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(http_server, "_HEAD_SECONDS", 0.3)
     with serving(BodyReader(1000, 60.0)) as port:
         start = time.monotonic()
         assert send(port) == b""
-        assert send(port, *[b"P", b"O", b"S", b"T"] * 3, pause=0.1) == b""
-        assert 0.9 < time.monotonic() - start < 30
+        assert send(port, *[b"P", b"O", b"S", b"T"] * 3, pause=0.05) == b""
+        assert 0.5 < time.monotonic() - start < 30
         # A body may take longer than a head.
-        answer = send(port, head(3), *b"a b c".split(), pause=0.4)
+        answer = send(port, head(3), *b"a b c".split(), pause=0.2)
         assert answer.endswith(b"\r\n\r\n3")
 
 
@@ -80,7 +80,7 @@ def test_a_connection_that_waits_for_its_next_request_has_more_time(monkeypatch)
             connection.request("POST", "/", "x")
             assert connection.getresponse().read() == b"1"
             kept = connection.sock
-            time.sleep(1.0)
+            time.sleep(0.6)
         # The beginning of a head ends the patience.
         kept.sendall(b"POST / HT")
         assert kept.recv(10_000) == b""

@@ -77,7 +77,7 @@ def send_nothing(channel, release: threading.Event) -> grpc.Future:
 def test_requests_without_a_body_hold_nothing_and_end(base):
     """More of them than there are threads."""
     release = threading.Event()
-    with serving(base, max_running=4, body_seconds=3.0, health=True) as client:
+    with serving(base, max_running=4, body_seconds=2.0, health=True) as client:
         with grpc.insecure_channel(client.address) as other:
             streams = [send_nothing(other, release) for _ in range(300)]
             for _ in range(20):
@@ -86,7 +86,7 @@ def test_requests_without_a_body_hold_nothing_and_end(base):
             for stream in streams:
                 assert stream.code() is grpc.StatusCode.DEADLINE_EXCEEDED
                 assert stream.details() == (
-                    "The message of the request did not arrive within 3 s."
+                    "The message of the request did not arrive within 2 s."
                 )
             release.set()
 
