@@ -60,18 +60,19 @@ def test_a_keras_object_on_the_root_is_refused(vocabulary, tmp_path):
     assert loaded(text=tf.constant(["c"]))["translation"].numpy() == [b"c"]
 
 
-class OneSignature(TranslatorModule):
+class OneSignature(tf.Module):
     """Module with one signature, whose outputs are changed by a function."""
 
-    def __init__(self, weight, vocabulary, change):
-        self.change = change
-        super().__init__(toy_model(weight), vocabulary, SETTINGS, LIMITS)
+    def __init__(self, module, change=lambda outputs, text: outputs):
+        super().__init__()
+        self.parts = [module.variables, module.tokenizers]
+        self.translate = tf.function(
+            lambda text: change(module.translate(text), text),
+            input_signature=[tf.TensorSpec([None], tf.string, name="text")],
+        )
 
     def signatures(self):
         return {"serving_default": self.translate}
-
-    def _translate(self, text):
-        return self.change(super()._translate(text), text)
 
 
 @pytest.mark.parametrize(
@@ -91,26 +92,25 @@ class OneSignature(TranslatorModule):
         ),
     ],
 )
-def test_wrong_outputs_are_refused(weight, vocabulary, tmp_path, change, message):
-    module = OneSignature(weight, vocabulary, change)
+def test_wrong_outputs_are_refused(module, vocabulary, tmp_path, change, message):
+    wrong = OneSignature(module, change)
     with pytest.raises(UserError, match=message):
-        save_validated(module, tmp_path / "base", vocabulary)
+        save_validated(wrong, tmp_path / "base", vocabulary)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_bad_warm_up_request_is_refused(weight, vocabulary, tmp_path):
+def test_a_bad_warm_up_request_is_refused(module, vocabulary, tmp_path):
     bad = Request("serving_default", {"text": np.array([[b"a"]], dtype=object)})
-    module = OneSignature(weight, vocabulary, lambda outputs, text: outputs)
     with pytest.raises(UserError, match="text_must_have_rank_1"):
-        save_validated(module, tmp_path / "base", vocabulary, [bad])
+        save_validated(OneSignature(module), tmp_path / "base", vocabulary, [bad])
     assert list(tmp_path.iterdir()) == []
 
 
-class BrokenOptions(TranslatorModule):
+class BrokenOptions(OneSignature):
     """Module whose signature with options works with their defaults alone."""
 
-    def __init__(self, weight, vocabulary):
-        super().__init__(toy_model(weight), vocabulary, SETTINGS, LIMITS)
+    def __init__(self, module):
+        super().__init__(module)
         default = tf.constant(0.5)
 
         def scalars_only(text, alpha=default):
@@ -126,22 +126,21 @@ class BrokenOptions(TranslatorModule):
 
     def signatures(self):
         return {
-            "serving_default": self.translate,
+            **super().signatures(),
             "translate_with_options": self.scalars_only,
         }
 
 
 @pytest.mark.parametrize("warmed_up", [True, False])
 def test_signatures_without_warm_up_are_called_too(
-    weight, vocabulary, tmp_path, warmed_up
+    module, vocabulary, tmp_path, warmed_up
 ):
     """With options for each row, which a server that batches needs."""
     text = np.array([b"a"], dtype=object)
     warm_up = [Request("serving_default", {"text": text})] if warmed_up else []
-    module = BrokenOptions(weight, vocabulary)
     message = "(?s)signature translate_with_options: .*alpha_must_be_a_scalar"
     with pytest.raises(UserError, match=message):
-        save_validated(module, tmp_path / "base", vocabulary, warm_up)
+        save_validated(BrokenOptions(module), tmp_path / "base", vocabulary, warm_up)
     assert list(tmp_path.iterdir()) == []
 
 
