@@ -46,12 +46,9 @@ def test_grammar_ende_can_be_sliced(tmp_path, monkeypatch):
     assert len(_texts(builder, "train[10:15]")) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("folder", "class_name"),
-    [
-        ("reverse", "Reverse"),
-        pytest.param("copy_task", "CopyTask", marks=pytest.mark.slow),
-    ],
+    ("folder", "class_name"), [("reverse", "Reverse"), ("copy_task", "CopyTask")]
 )
 def test_word_tasks(folder, class_name, tmp_path, monkeypatch):
     builder = _prepared(folder, class_name, None, tmp_path, monkeypatch)
