@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks import server_process
 from t2t_keras.evaluation.translator import Translator
-from t2t_keras.runs import models
+from t2t_keras.runs import models, optimization
+from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.config import (
@@ -22,6 +23,8 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
+from t2t_keras.training.losses import LossSums
+from t2t_keras.training.update import StepSums
 from tests.forked import ForkedProcess, run_python
 from tests.system.c_programs import build_c
 from tests.system.make_once import make_once
@@ -223,6 +226,27 @@ def config(tmp_path):
             keep_checkpoints=2,
         ),
     )
+
+
+@pytest.fixture
+def fake_stepper(monkeypatch):
+    """Replaces the updates, which take long to trace, and the drawing of attention."""
+
+    class FakeStepper:
+        def train(self, batch, stop=False, timed=False):
+            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
+
+        def compile_step(self, batch):
+            pass
+
+        def computed_size(self, size):
+            return size
+
+        evaluate = compile_step
+
+    monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: FakeStepper())
+    monkeypatch.setattr(optimization, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
+    monkeypatch.setattr(DevEvaluation, "_draw_attention", lambda *_: None)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ difference between two implementations.
 """
 
 import dataclasses
+import functools
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ def random_lines(num_lines: int, seed: int, longest: int = 9) -> list[str]:
     ]
 
 
+@functools.cache
 def random_vocabulary() -> SubwordVocabulary:
     """Returns a vocabulary of 310 subwords."""
     lines = random_lines(200, seed=5)

@@ -146,6 +146,7 @@ def test_a_misspelt_file_and_the_nearest_name(train, tmp_path):
     assert refused(done, "Did you mean train.source")
 
 
+@pytest.mark.usefixtures("fake_stepper")
 def test_text_with_nasty_lines_is_trained_on(train, tmp_path, monkeypatch):
     """CR, U+2028, invalid UTF-8, empty and overlong lines do not stop a run."""
     monkeypatch.setattr(finish, "finish", lambda *_: None)

@@ -74,13 +74,18 @@ def test_flags_that_cannot_be_used_are_refused(source, imported, tmp_path) -> No
         assert not (tmp_path / "run").exists()
 
 
-def test_translate_and_evaluate(imported, tmp_path) -> None:
+def test_its_translations_are_text(imported) -> None:
     text = "".join(f"{line}\n" for line in LINES)
     done = run_program("translate", f"--model_dir={imported}", stdin=text.encode())
     assert done.status == 0, done.stderr
-    expected = done.lines
-    assert len(expected) == len(LINES)
-    assert expected[2] == "" and "w" in "".join(expected)
+    assert len(done.lines) == len(LINES)
+    assert done.lines[2] == "" and "w" in "".join(done.lines)
+
+
+@pytest.mark.slow
+def test_evaluate_has_the_translations_of_run(imported, tmp_path) -> None:
+    text = "".join(f"{line}\n" for line in LINES)
+    expected = [line.text for line in Run(imported).translate(LINES)]
     for name in ("source", "reference"):
         (tmp_path / name).write_text(text)
     done = run_program(

@@ -40,11 +40,10 @@ from tests.system.runs import (
     write_corpus,
 )
 from tests.system.test_docs_commands import commands
-from tests.system.test_training_run import fake_stepper, read_metrics, train_and_log
-
-__all__ = ("fake_stepper",)
+from tests.system.test_training_run import read_metrics, train_and_log
 
 
+@pytest.mark.slow
 def test_a_run_from_weights_begins_where_the_other_ended(
     config, model_dir, tmp_path
 ) -> None:

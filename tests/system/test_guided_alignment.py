@@ -15,9 +15,6 @@ from t2t_keras.runs.word_alignment import WordAligner
 from t2t_keras.text.word_alignments import word_numbers
 from tests.system.in_process import run_program
 from tests.system.runs import SETTINGS, write_corpus
-from tests.system.test_training_run import fake_stepper
-
-__all__ = ("fake_stepper",)
 
 PAIRS = 100
 

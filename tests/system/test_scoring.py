@@ -33,7 +33,7 @@ GREEDY = DecodingConfig(beam_size=1, alpha=0.0, extra_length=2)
 @pytest.fixture(scope="module")
 def random_trained_model():
     vocabulary = random_vocabulary()
-    return as_trained_model(random_model(vocabulary), vocabulary)
+    return as_trained_model(random_model(vocabulary, num_layers=1), vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_pairs_left_out_of_perplexity_are_counted(test_set):
     vocabulary = random_vocabulary()
     encode = vocabulary.encode
     trained = as_trained_model(
-        random_model(vocabulary, learned_positions=24), vocabulary
+        random_model(vocabulary, num_layers=1, learned_positions=24), vocabulary
     )
     pairs = list(zip(test_set.source, test_set.references, strict=True))
     pairs += [(b"a", "a " * 24), (b"a " * 24, "a"), (b"", "a"), (b"a", " ")]

@@ -133,11 +133,15 @@ def test_head_statistics_do_not_depend_on_batches(
         assert one[3:] == pytest.approx(other[3:], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_an_export_gives_the_same_maps(alone, export) -> None:
     served = sentence_attention.attention_of_export(export)
     assert_maps(alone, list(served.maps(SOURCES, TARGETS)))
     assert served.translate(["ein haus", ""]) == ["EIN HAUS", ""]
     assert served.neighborhood is None
+    ((maps, cut),) = served.maps(["a"], ["the house " * 400])
+    assert cut
+    assert len(maps.memory.queries) == SHOWN
 
 
 @pytest.mark.slow
@@ -188,8 +192,7 @@ def test_for_a_parsers_export_the_symbols_of_the_tree_are_drawn(
         sentence_attention.attention_of_export(tmp_path)
 
 
-def test_long_sentences_are_cut_and_marked(attention_of_run, export) -> None:
-    served = sentence_attention.attention_of_export(export / "1")
+def test_long_sentences_are_cut_and_marked(attention_of_run) -> None:
     long = "the house " * 400
     found = list(attention_of_run.maps([long, "a", "a"], ["a", "a", long]))
     assert [cut for _, cut in found] == [True, False, True]
@@ -197,9 +200,6 @@ def test_long_sentences_are_cut_and_marked(attention_of_run, export) -> None:
     assert len(maps.encoder.queries) == MAX_SOURCE_LENGTH
     assert len(found[2][0].memory.queries) == MAX_SOURCE_LENGTH
     assert maps.encoder.queries[-1] == "</s>"
-    ((maps, cut),) = served.maps(["a"], [long])
-    assert cut
-    assert len(maps.memory.queries) == SHOWN
 
 
 def test_the_newest_version_is_loaded(tmp_path) -> None:

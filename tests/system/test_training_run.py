@@ -9,7 +9,6 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs import models, optimization, training_run
-from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training import checkpoints
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore, read_state
@@ -88,27 +87,6 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
     after = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
     assert after == before
     assert not list(model_dir.path.rglob(".step-*"))
-
-
-@pytest.fixture
-def fake_stepper(monkeypatch):
-    """Replaces the updates, which take long to trace, and the drawing of attention."""
-
-    class FakeStepper:
-        def train(self, batch, stop=False, timed=False):
-            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
-
-        def compile_step(self, batch):
-            pass
-
-        def computed_size(self, size):
-            return size
-
-        evaluate = compile_step
-
-    monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: FakeStepper())
-    monkeypatch.setattr(optimization, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
-    monkeypatch.setattr(DevEvaluation, "_draw_attention", lambda *_: None)
 
 
 @pytest.mark.usefixtures("fake_stepper")

@@ -33,12 +33,12 @@ from tests.system.random_model import (
 )
 
 # Heads of 8, of which keys use 5 and values 7.
-SIZES = MappingProxyType({"d_model": 24, "layer_norm_epsilon": 1e-5})
-PAPER = MappingProxyType({})
+SIZES = MappingProxyType({"num_layers": 1, "d_model": 24, "layer_norm_epsilon": 1e-5})
+PAPER = MappingProxyType({"num_layers": 2})
 SWISH = MappingProxyType(
     {
         **{"activation": "swish", "position_layout": "halves", "attention_bias": True},
-        **{"output_bias": True, "encoder_layers": 3},
+        **{"output_bias": True, "num_layers": 2, "encoder_layers": 3},
     }
 )
 UNTIED = MappingProxyType({"activation": "gelu", "tie_output": False})
@@ -91,7 +91,7 @@ def compare(trained: TrainedModel, folder: Path) -> float:
     ids=["paper", "swish", "untied", "started", "separate"],
 )
 def test_logits_are_those_of_the_reference(tmp_path, vocabulary, options) -> None:
-    model = random_model(vocabulary, **SIZES, **options)
+    model = random_model(vocabulary, **{**SIZES, **options})
     trained = as_trained_model(model, vocabulary)
     log: list[str] = []
     folder = export(trained, tmp_path, log=log.append)
@@ -227,7 +227,8 @@ def test_the_nearest_model_is_written_if_allowed(
 
 def test_a_difference_that_was_not_expected_is_refused(tmp_path, vocabulary) -> None:
     """Where the variance of a layer's input is near epsilon, 1e-6 is not 1e-5."""
-    model = random_model(vocabulary, **{**SIZES, "layer_norm_epsilon": 1e-6})
+    sizes = {**SIZES, **PAPER, "layer_norm_epsilon": 1e-6}
+    model = random_model(vocabulary, **sizes)
     for weight in model.weights:
         is_last = "decoder/layer_1" in weight.path
         is_output = "/output" in weight.path or "/outer" in weight.path

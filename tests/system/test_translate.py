@@ -173,7 +173,6 @@ def test_a_prefix_that_is_too_long_is_refused(translate_short):
 
 def test_prefixes_are_measured_before_any_search(short_run, monkeypatch):
     run = Run(short_run.model_dir.path)
-    list(run.translate(["a"], prefixes=["b"]))  # traced
     monkeypatch.setattr(
         translator.Translator, "_search_batch", lambda *_: pytest.fail("searched")
     )
