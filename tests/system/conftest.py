@@ -1,6 +1,7 @@
 """Small models, trained once by the train program and shared by the system tests."""
 
 import functools
+import json
 import os
 import random
 import shutil
@@ -23,6 +24,7 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
+from t2t_keras.text import subwords
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.update import StepSums
 from tests.forked import ForkedProcess, run_python
@@ -154,6 +156,16 @@ def forked_servers() -> Iterator[None]:
     """Forks servers, as other programs; tests of a start itself do not use this."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server_process, "start_python", ForkedProcess)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def subwords_learned_once() -> Iterator[None]:
+    """Keeps the subwords of the same lines, which a process of its own learns."""
+    run_learner = subwords._run_learner
+    learn = functools.cache(lambda task: run_learner(*json.loads(task)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subwords, "_run_learner", lambda *task: learn(json.dumps(task)))
         yield
 
 

@@ -74,18 +74,23 @@ def test_flags_that_cannot_be_used_are_refused(source, imported, tmp_path) -> No
         assert not (tmp_path / "run").exists()
 
 
-def test_its_translations_are_text(imported) -> None:
+@pytest.fixture(scope="module")
+def translated(imported) -> list[str]:
     text = "".join(f"{line}\n" for line in LINES)
     done = run_program("translate", f"--model_dir={imported}", stdin=text.encode())
     assert done.status == 0, done.stderr
-    assert len(done.lines) == len(LINES)
-    assert done.lines[2] == "" and "w" in "".join(done.lines)
+    return done.lines
+
+
+def test_it_translates_to_text(translated) -> None:
+    assert len(translated) == len(LINES)
+    assert translated[2] == "" and "w" in "".join(translated)
 
 
 @pytest.mark.slow
-def test_evaluate_has_the_translations_of_run(imported, tmp_path) -> None:
+def test_run_and_evaluate_translate_alike(imported, translated, tmp_path) -> None:
+    assert [line.text for line in Run(imported).translate(LINES)] == translated
     text = "".join(f"{line}\n" for line in LINES)
-    expected = [line.text for line in Run(imported).translate(LINES)]
     for name in ("source", "reference"):
         (tmp_path / name).write_text(text)
     done = run_program(
@@ -93,7 +98,7 @@ def test_evaluate_has_the_translations_of_run(imported, tmp_path) -> None:
         *(f"--reference={tmp_path / 'reference'}", f"--output={tmp_path / 'out'}"),
     )
     assert done.status == 0, done.stderr
-    assert (tmp_path / "out").read_text().splitlines() == expected
+    assert (tmp_path / "out").read_text().splitlines() == translated
 
 
 @pytest.mark.slow
