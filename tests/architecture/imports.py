@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
 
 from tests.architecture.tree import parse, relative
 
@@ -42,7 +41,9 @@ def read_imports(path: Path) -> Iterator[Import]:
                 yield Import(node.module or "", alias.name, node.lineno)
         elif isinstance(node, ast.Call) and _is_import_module(node):
             yield Import(ast.literal_eval(node.args[0]), "", node.lineno)
-        elif _is_tf_summary(node):
+        elif (
+            getattr(node, "attr", "") == "summary" and ast.unparse(node) == "tf.summary"
+        ):
             yield Import("tensorboard", "", node.lineno)
 
 
@@ -65,7 +66,7 @@ def read_paths(path: Path, root: Path) -> list[str]:
 def _joined_text(node: ast.AST) -> str:
     """Text of a constant, or of the constants of a path; "" of anything else."""
     if _is_text(node):
-        return node.value
+        return getattr(node, "value", "")
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         texts = (_joined_text(node.left), _joined_text(node.right))
         return "/".join(filter(None, texts))
@@ -84,10 +85,5 @@ def _is_import_module(call: ast.Call) -> bool:
     return is_import and bool(call.args) and _is_text(call.args[0])
 
 
-def _is_tf_summary(node: ast.AST) -> bool:
-    is_summary = isinstance(node, ast.Attribute) and node.attr == "summary"
-    return is_summary and ast.unparse(node) == "tf.summary"
-
-
-def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)

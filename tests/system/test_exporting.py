@@ -117,11 +117,7 @@ IDS_SIGNATURES = ("detokenize", "serving_default", "translate_ids")
 
 @pytest.mark.parametrize(
     ("warm_up", "names"),
-    [
-        pytest.param("none", [], marks=pytest.mark.slow),
-        pytest.param("detokenize", ["detokenize"], marks=pytest.mark.slow),
-        ("all", [*IDS_SIGNATURES]),
-    ],
+    [pytest.param("none", [], marks=pytest.mark.slow), ("all", [*IDS_SIGNATURES])],
 )
 def test_the_chosen_signatures_are_warmed_up(shallow, tmp_path, warm_up, names):
     model_dir = ModelDir(tmp_path)

@@ -186,10 +186,6 @@ def answering(status, body):
 STATUS = '{"model_version_status": [{"version": "1", "state": "%s", "status": {}}]}'
 
 
-# The files of both kinds of export have the same checks.
-ALIKE = pytest.mark.parametrize("base", ["plain"], indirect=True)
-
-
 def run_health_check(service, old_port, port):
     """Returns the status of a service's health check, asked of another port."""
     kind, *command = service["healthcheck"]["test"]
@@ -199,8 +195,9 @@ def run_health_check(service, old_port, port):
     return subprocess.run(command, timeout=20, capture_output=True).returncode
 
 
-@ALIKE
-def test_the_health_check_of_the_server(services):
+# The files of both kinds of export have the same checks.
+@pytest.mark.parametrize("base", ["plain"], indirect=True)
+def test_the_health_checks(services):
     server = services["tensorflow-serving"]
     for status, body, healthy in (
         (200, STATUS % "AVAILABLE", True),
@@ -211,10 +208,6 @@ def test_the_health_check_of_the_server(services):
             assert (run_health_check(server, 8501, port) == 0) is healthy, body
         assert paths == ["/v1/models/en-de"]
     assert run_health_check(server, 8501, port) != 0  # nothing listens any more
-
-
-@ALIKE
-def test_the_health_check_of_the_gateway(services):
     with answering(200, "") as (port, _):
         assert run_health_check(services["gateway"], 5000, port) == 0
     assert run_health_check(services["gateway"], 5000, port) != 0

@@ -125,10 +125,7 @@ class BrokenOptions(OneSignature):
         self.scalars_only = tf.function(scalars_only, input_signature=specs)
 
     def signatures(self):
-        return {
-            **super().signatures(),
-            "translate_with_options": self.scalars_only,
-        }
+        return {**super().signatures(), "translate_with_options": self.scalars_only}
 
 
 @pytest.mark.parametrize("warmed_up", [True, False])
