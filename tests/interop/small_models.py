@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from t2t_keras.interop.imported_model import ImportedModel
 from tests.model.small_model import random_tokens
 from tests.reference import transformer_np
 from tests.reference.weights_np import Options, Sizes, Weights, random_weights
 
 V, D, F, H = 19, 12, 10, 3
-SIZES = Sizes(V, D, F, H, D // H, D // H, num_encoder_layers=2, num_decoder_layers=3)
+SIZES = Sizes(V, D, F, H, D // H, D // H, num_encoder_layers=2, num_decoder_layers=1)
 PIECES = ("<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(3, V)))
 # For float32 and a few layers.
 TOLERANCE = 3e-5
@@ -59,6 +60,24 @@ def max_error(model: Any, weights: Weights) -> float:
     ]
     # A model may have further pieces, which its source does not have.
     return float(np.abs(np.array(logits)[..., :V] - np.array(expected)).max())
+
+
+def swap_queries(weights: Weights) -> Weights:
+    """Returns wrong weights: of the last encoder layer, queries are keys."""
+    *others, last = weights.encoder_layers
+    right = last.self_attention
+    wrong = dataclasses.replace(
+        right,
+        **{"query": right.key, "query_bias": right.key_bias},
+        **{"key": right.query, "key_bias": right.query_bias},
+    )
+    layers = [*others, dataclasses.replace(last, self_attention=wrong)]
+    return dataclasses.replace(weights, encoder_layers=layers)
+
+
+def read_arrays(imported: ImportedModel) -> dict[str, np.ndarray]:
+    """Returns the weights of an imported model, read from its files."""
+    return {name: np.asarray(read()[:]) for name, read in imported.weights.items()}
 
 
 def join_heads(kernel: np.ndarray) -> np.ndarray:

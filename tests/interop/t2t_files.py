@@ -111,11 +111,15 @@ def write_t2t(
         saver.save(
             session, str(folder / "model.ckpt"), global_step=7, write_meta_graph=False
         )
-    (folder / "hparams.json").write_text(json.dumps(hparams))
+    write_hparams(folder, hparams)
     subwords = ["<pad>", "<EOS>", *(f"{piece}_" for piece in PIECES[3:])]
     write_subwords(folder / "vocab.ours.subwords", subwords)
     write_subwords(folder / "vocab.other.subwords", [*subwords, "more_"])
     return folder
+
+
+def write_hparams(folder: Path, hparams: dict[str, Any]) -> None:
+    (folder / "hparams.json").write_text(json.dumps(hparams))
 
 
 def write_subwords(path: Path, subwords: list[str]) -> None:

@@ -26,7 +26,14 @@ from tests.interop.opennmt_tf_files import (
     write_opennmt_tf,
     write_vocabulary,
 )
-from tests.interop.small_models import TOLERANCE, V, max_error, small_weights
+from tests.interop.small_models import (
+    TOLERANCE,
+    V,
+    max_error,
+    read_arrays,
+    small_weights,
+    swap_queries,
+)
 from tests.interop.tokenizer_files import write_spm_pair
 from tests.reference.weights_np import Options, Weights
 
@@ -76,12 +83,7 @@ def test_logits_are_those_of_the_reference(tmp_path, chosen) -> None:
     weights = small_weights(chosen)
     model = convert(write_opennmt_tf(tmp_path / "otf", weights), tmp_path / "run")
     assert max_error(model, weights) < TOLERANCE
-    swapped = opennmt_arrays(weights)
-    prefix = "decoder/layers/2/attention/0/layer/linear"
-    names = f"{prefix}_keys/kernel", f"{prefix}_queries/kernel"
-    swapped |= dict(zip(names, (swapped[names[1]], swapped[names[0]]), strict=True))
-    wrong = write_opennmt_tf(tmp_path / "wrong", weights, arrays=swapped)
-    assert max_error(convert(wrong, tmp_path / "other"), weights) > 100 * TOLERANCE
+    assert max_error(model, swap_queries(weights)) > 100 * TOLERANCE
 
 
 def test_ids_files_and_settings(tmp_path) -> None:
@@ -138,6 +140,13 @@ def changed(weights: Weights) -> Weights:
     return dataclasses.replace(weights, output_embedding=weights.output_embedding * 1.5)
 
 
+def check_same_weights(path: Path, weights: Weights) -> None:
+    """Checks that a run has these weights, by the name of a matrix that differs."""
+    found = read_arrays(read_model("opennmt_tf", path))
+    expected = weights.output_embedding.astype("f")
+    np.testing.assert_array_equal(found["embedding/output_matrix"], expected)
+
+
 def test_inputs_that_name_a_run(tmp_path) -> None:
     """A folder, a configuration beside it, one file of a checkpoint, an average."""
     weights = small_weights(PRE)
@@ -146,18 +155,14 @@ def test_inputs_that_name_a_run(tmp_path) -> None:
     outside = tmp_path / "data.yml"
     outside.write_text(yaml.safe_dump({**config, "model_dir": "otf/"}))
     for path in (folder, outside, folder / "ckpt-7.index"):
-        model = convert(path, tmp_path / f"run-{path.name}")
-        assert max_error(model, weights) < TOLERANCE
+        check_same_weights(path, weights)
     other = changed(weights)
     write_checkpoint(folder / "avg", opennmt_arrays(other))
-    log: list[str] = []
-    convert(folder, tmp_path / "last", log=log.append)
-    assert log == [
-        f"warning: {folder / 'avg'} has an average of checkpoints, which as a rule "
+    assert read_model("opennmt_tf", folder).warnings == [
+        f"{folder / 'avg'} has an average of checkpoints, which as a rule "
         "translates better. Give it as --input to import it"
     ]
-    average = convert(folder / "avg", tmp_path / "average")
-    assert max_error(average, other) < TOLERANCE < max_error(average, weights) / 100
+    check_same_weights(folder / "avg", other)
 
 
 def test_the_newest_checkpoint_or_the_one_named(tmp_path) -> None:
@@ -165,9 +170,8 @@ def test_the_newest_checkpoint_or_the_one_named(tmp_path) -> None:
     folder = write_opennmt_tf(tmp_path / "otf", weights)
     newer = changed(weights)
     write_checkpoint(folder, opennmt_arrays(newer), step=12)
-    assert max_error(convert(folder, tmp_path / "run"), newer) < TOLERANCE
-    old = convert(folder / "ckpt-7.index", tmp_path / "old")
-    assert max_error(old, weights) < TOLERANCE
+    check_same_weights(folder, newer)
+    check_same_weights(folder / "ckpt-7.index", weights)
     (folder / "checkpoint").unlink()
     check_refused(folder, "must have one checkpoint.* Found: ckpt-12, ckpt-7")
 
@@ -212,23 +216,19 @@ def test_sentencepiece_models_of_the_configuration(tmp_path, form) -> None:
         f"{side}_tokenization": each for side, each in zip(sides, settings, strict=True)
     }
     edit_config(folder, **data)
-    log: list[str] = []
-    convert(folder, tmp_path / "run", log=log.append)
-    run = ModelDir(tmp_path / "run")
-    assert run.vocabulary().source.encode("w4w18?") == [4, 18, 2, 1]
-    assert run.vocabulary().decode([4, 5, 1]) == "w4w5"
-    assert {"source.spm", "target.spm"} <= set(run.run_card()["import"]["files"])
-    assert log == []
+    imported = read_model("opennmt_tf", folder)
+    assert imported.vocabulary.source.encode("w4w18?") == [4, 18, 2, 1]
+    assert imported.vocabulary.decode([4, 5, 1]) == "w4w5"
+    assert {folder / "source.spm", folder / "target.spm"} <= set(imported.files)
+    assert imported.warnings == []
 
 
 def test_tokenizers_that_are_not_available(tmp_path) -> None:
     folder = write_opennmt_tf(tmp_path / "otf", small_weights(PRE))
     pieces = {"mode": "aggressive", "joiner_annotate": True}
     edit_config(folder, tokenization=pieces)
-    log: list[str] = []
-    convert(folder, tmp_path / "run", log=log.append)
-    assert log == [
-        f"warning: the tokenizer of the {side}, OpenNMTTokenizer, is not available "
+    assert read_model("opennmt_tf", folder).warnings == [
+        f"the tokenizer of the {side}, OpenNMTTokenizer, is not available "
         "here: lines are its tokens with spaces between"
         for side in ("source", "target")
     ]
@@ -261,11 +261,11 @@ def test_files_are_those_that_the_configuration_names(tmp_path) -> None:
     (folder / "data.yml").unlink()
     outside = tmp_path / "data.yml"
     outside.write_text(yaml.safe_dump({**config, "model_dir": "otf"}))
-    convert(outside, tmp_path / "run")
-    run = ModelDir(tmp_path / "run")
-    assert run.vocabulary().source.encode("s5") == run.vocabulary().encode("w5")
-    names = {"en/vocab.txt", "de/vocab.txt", "data.yml"}
-    assert names <= set(run.run_card()["import"]["files"])
+    imported = read_model("opennmt_tf", outside)
+    vocabulary = imported.vocabulary
+    assert vocabulary.source.encode("s5") == vocabulary.encode("w5")
+    names = {tmp_path / name for name in ("en/vocab.txt", "de/vocab.txt", "data.yml")}
+    assert names <= set(imported.files)
     write_vocabulary(folder / "vocab.txt", TARGET)
     for side in ("en", "de"):
         (tmp_path / side / "vocab.txt").unlink()
@@ -326,8 +326,8 @@ def refused_arguments() -> tuple[tuple[dict[str, str], str], ...]:
             {"target_inputter": f"{embedder}(12, num_oov_buckets=2)"},
             "inputs other than one sequence of tokens",
         ),
-        ({"num_layers": "(1, 3)"}, "no place for: model/encoder/layers/1/"),
-        ({"num_layers": "(2, 4)"}, "no array model/decoder/layers/3/"),
+        ({"num_layers": "(1, 1)"}, "no place for: model/encoder/layers/1/"),
+        ({"num_layers": "(2, 2)"}, "no array model/decoder/layers/1/"),
         ({"num_layers": "[2]"}, "A setting of .* is missing, or of another kind"),
         ({"ffn_inner_dim": "11"}, r"\(12, 10\), and its settings say \(12, 11\)"),
         ({"num_units": "24"}, "its settings say"),
