@@ -12,7 +12,7 @@ from tests.model.small_model import (
     S,
     T,
     random_tokens,
-    small_model,
+    shared_model,
     small_weights,
 )
 from tests.reference import transformer_np
@@ -23,7 +23,7 @@ TOLERANCE = 2e-5
 
 @pytest.fixture(scope="module")
 def model():
-    return small_model(small_weights())
+    return shared_model()
 
 
 @pytest.fixture(scope="module")

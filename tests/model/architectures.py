@@ -1,6 +1,7 @@
 """Architectures beyond the paper's: between them, every option in several settings."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -47,8 +48,9 @@ class Architecture(NamedTuple):
             "encoder_neighborhood": self.neighborhood,
         }
 
+    @functools.cache  # noqa: B019 - as long as the tests
     def model(self, **changed: Any) -> Transformer:
-        """Built model with these weights."""
+        """Built model with these weights, for several tests: do not change it."""
         model = Transformer(**{**self.arguments(), **changed})
         model.build()
         copy_transformer(model, self.weights())

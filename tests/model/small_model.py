@@ -3,6 +3,7 @@
 All sizes differ, including d_k, d_v and d_model / h, so that no mix-up stays hidden.
 """
 
+import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +42,12 @@ def small_model(weights: Weights, **changed: Any) -> Transformer:
     model.build()
     copy_transformer(model, weights)
     return model
+
+
+@functools.cache
+def shared_model(**changed: Any) -> Transformer:
+    """Returns a small model with random weights for several tests: do not change it."""
+    return small_model(small_weights(changed.get("learned_positions")), **changed)
 
 
 def small_weights(max_learned_length: int | None = None) -> Weights:

@@ -12,8 +12,8 @@ from tests.model.small_model import (
     S,
     U,
     V,
+    shared_model,
     small_batch,
-    small_model,
     small_weights,
 )
 from tests.reference import transformer_np
@@ -68,10 +68,11 @@ def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
     return np.array(run_steps(tf.constant(small_batch()["encoder_input_tokens"])))
 
 
-@pytest.mark.parametrize("positions", ["sinusoids", "learned"])
-def test_steps_are_the_whole(positions: str) -> None:
-    learned = S if positions == "learned" else None
-    model = small_model(small_weights(learned), learned_positions=learned)
+@pytest.mark.parametrize(
+    "changed", [{}, {"learned_positions": S}, {"encoder_neighborhood": 3}]
+)
+def test_steps_are_the_whole(changed: dict[str, int]) -> None:
+    model = shared_model(**changed)
     actual = step_logits(model)
     np.testing.assert_allclose(actual, parallel_logits(model), atol=2e-5)
 
@@ -81,14 +82,18 @@ def test_steps_of_other_architectures_are_the_whole(architecture) -> None:
     model = architecture.model()
     expected = parallel_logits(model)
     np.testing.assert_allclose(step_logits(model), expected, atol=5e-5)
-    if architecture.name == "everything":
-        compiled = step_logits(model, jit_compile=True)
-        np.testing.assert_allclose(compiled, expected, atol=5e-5)
+
+
+@pytest.mark.slow
+def test_steps_under_xla_are_the_whole() -> None:
+    model = architectures()[2].model()
+    compiled = step_logits(model, jit_compile=True)
+    np.testing.assert_allclose(compiled, parallel_logits(model), atol=5e-5)
 
 
 def test_steps_are_the_papers() -> None:
     weights = small_weights()
-    actual = step_logits(small_model(weights))
+    actual = step_logits(shared_model())
     for row, source in enumerate(small_batch()["encoder_input_tokens"]):
         for beam in range(BEAMS):
             expected = transformer_np.transformer(
@@ -97,31 +102,17 @@ def test_steps_are_the_papers() -> None:
             np.testing.assert_allclose(actual[row, beam], expected, atol=5e-5)
 
 
-@pytest.mark.parametrize(
-    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_steps_of_a_graph_are_the_whole(jit_compile: bool) -> None:
-    model = small_model(small_weights())
+    model = shared_model()
     actual = step_logits(model, jit_compile)
     np.testing.assert_allclose(actual, parallel_logits(model), atol=2e-5)
 
 
-def test_a_restricted_encoder_decodes_the_same() -> None:
-    model = small_model(small_weights(), encoder_neighborhood=3)
-    source = small_batch()["encoder_input_tokens"]
-    repeated = np.repeat(source, BEAMS, axis=0)
-    expected = model.decode(
-        beam_inputs().reshape(-1, STEPS),
-        model.encode(repeated),
-        (repeated != 0)[:, None],
-    )
-    actual = step_logits(model)
-    np.testing.assert_allclose(actual.reshape(-1, STEPS, V), expected, atol=2e-5)
-
-
 def test_beams_may_change_places() -> None:
     # As in beam search, the cache is not reordered; the mask selects the ancestors.
-    model = small_model(small_weights())
+    model = shared_model()
     inputs = beam_inputs()
     source = tf.constant(small_batch()["encoder_input_tokens"])
     state, kernels = model.prefill(source, STEPS * BEAMS), model.decode_kernels()
@@ -148,7 +139,7 @@ def test_beams_may_change_places() -> None:
 
 
 def test_cross_attention_is_projected_once_per_sentence() -> None:
-    model = small_model(small_weights())
+    model = shared_model()
     state = model.prefill(tf.constant(small_batch()["encoder_input_tokens"]), 10)
     assert tuple(state.source_mask.shape) == (ROWS, 1, S)
     for cache in state.cross_attention:
@@ -160,7 +151,7 @@ def test_cross_attention_is_projected_once_per_sentence() -> None:
 
 
 def test_bfloat16_steps_are_near_the_whole() -> None:
-    model = small_model(small_weights(), dtype="mixed_bfloat16")
+    model = shared_model(dtype="mixed_bfloat16")
     expected = parallel_logits(model)
     off = np.abs(step_logits(model) - expected)
     assert off.mean() < 0.02 * expected.std()

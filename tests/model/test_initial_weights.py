@@ -1,14 +1,13 @@
 """Number and initial values of the Transformer's weights."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.settings.config import BASE, BIG, ModelConfig
+from t2t_keras.settings.config import BASE, BIG
+from t2t_keras.settings.flags import config_from_flagfile
 from tests.model.small_model import CONFIG, D, F, H, K, U, V
 
 
@@ -35,21 +34,35 @@ def test_every_weight_of_the_paper_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "vocabulary", "in_millions"),
+    ("name", "make", "preset", "in_millions"),
     # The paper prints 65 and 213; a vocabulary padded to 40,960 gives 65.
-    [(BASE, 37_000, 63.05), (BASE, 40_960, 65.1), (BIG, 37_000, 214.2)],
+    [
+        ("base", Transformer.base, BASE, {37_000: 63.05, 40_960: 65.1}),
+        ("big", Transformer.big, BIG, {37_000: 214.2}),
+    ],
 )
-def test_presets_have_the_papers_size(
-    config: ModelConfig, vocabulary: int, in_millions: float
-) -> None:
+def test_presets_have_the_papers_size(name, make, preset, in_millions) -> None:
     # In a graph, variables need no memory.
     with tf.Graph().as_default():
-        model = Transformer(vocabulary, **dataclasses.asdict(config))
+        model = make(37_000)
         model.build()
         count = sum(int(np.prod(weight.shape)) for weight in model.weights)
-    sizes = (config.num_layers, config.d_model, config.d_ff, config.num_heads)
-    assert count == expected_count(vocabulary, *sizes, 64, 64)
-    assert count / 1e6 == pytest.approx(in_millions, abs=0.06)
+    sizes = (preset.num_layers, preset.d_model, preset.d_ff, preset.num_heads)
+    for vocabulary, size in in_millions.items():
+        expected = expected_count(vocabulary, *sizes, 64, 64)
+        assert count + (vocabulary - 37_000) * preset.d_model == expected
+        assert expected / 1e6 == pytest.approx(size, abs=0.06)
+    for config in (preset, config_from_flagfile(f"configs/{name}.flags").model):
+        for field in ("num_layers", "d_model", "d_ff", "num_heads", "dropout_rate"):
+            assert model.sizes[field] == getattr(config, field), field
+
+
+def test_big_takes_the_dropout_of_english_french() -> None:
+    model = Transformer.big(
+        50, dropout_rate=0.1, num_layers=1, d_model=8, num_heads=2, d_ff=4
+    )
+    assert model.sizes["dropout_rate"] == 0.1
+    assert model.sizes["num_layers"] == 1
 
 
 def test_options_add_their_weights_and_draw_the_others_as_before() -> None:

@@ -10,11 +10,11 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.settings.flags import config_from_flagfile
 from tests.model.architectures import architectures
 from tests.model.small_model import (
     CONFIG,
     compute_logits,
+    shared_model,
     small_batch,
     small_model,
     small_weights,
@@ -24,17 +24,14 @@ from tests.model.small_model import (
 
 
 def test_training_drops_and_inference_does_not() -> None:
-    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    model, batch = shared_model(dropout_rate=0.3), small_batch()
     plain = compute_logits(model, batch)
     np.testing.assert_array_equal(compute_logits(model, batch, training=False), plain)
     first, second = (compute_logits(model, batch, training=True) for _ in range(2))
     # Every output changes with dropout, and no two calls agree.
     assert (first != plain).mean() > 0.99
     assert (first != second).mean() > 0.99
-
-
-def test_rows_drop_apart_from_each_other() -> None:
-    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    # Rows drop apart from each other.
     same = {name: np.repeat(part[:1], 4, axis=0) for name, part in batch.items()}
     logits = compute_logits(model, same, training=True)
     for row in range(1, 4):
@@ -51,7 +48,7 @@ def test_the_seed_of_keras_seeds_dropout() -> None:
 
 
 def test_keys_take_precedence_over_training() -> None:
-    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    model, batch = shared_model(dropout_rate=0.3), small_batch()
     keys = np.arange(5, dtype="uint32")
     keyed = compute_logits(model, batch, dropout_keys=keys)
     np.testing.assert_array_equal(
@@ -70,24 +67,6 @@ def test_the_fraction_that_is_dropped_is_the_rate() -> None:
     dropped = model._embed(tokens, None, keys) == 0
     # 40,000 elements: four standard deviations are 0.009.
     assert abs(np.mean(dropped) - 0.3) < 0.009
-
-
-# --- Sizes
-
-
-def test_base_and_big_are_those_of_the_configurations() -> None:
-    for make, name in ((Transformer.base, "base"), (Transformer.big, "big")):
-        config = config_from_flagfile(f"configs/{name}.flags").model
-        with tf.Graph().as_default():  # where variables need no memory
-            model = make(50)
-        for field in ("num_layers", "d_model", "d_ff", "num_heads", "dropout_rate"):
-            assert model.sizes[field] == getattr(config, field), (name, field)
-
-
-def test_big_takes_the_dropout_of_english_french() -> None:
-    model = Transformer.big(50, dropout_rate=0.1, num_layers=2)
-    assert model.sizes["dropout_rate"] == 0.1
-    assert model.sizes["num_layers"] == 2
 
 
 # --- Building
@@ -114,7 +93,7 @@ def test_a_new_model_can_do_what_keras_asks_of_a_built_one(tmp_path) -> None:
 
 
 def test_random_state_is_in_no_variable_and_no_file(tmp_path) -> None:
-    model = small_model(small_weights(), dropout_rate=0.3)
+    model = shared_model(dropout_rate=0.3)
     compute_logits(model, small_batch(), training=True)
     assert len(model.variables) == len(model.weights)
     model.save(tmp_path / "model.keras")
@@ -122,8 +101,9 @@ def test_random_state_is_in_no_variable_and_no_file(tmp_path) -> None:
     assert len(loaded.variables) == len(model.weights)
 
 
+@pytest.mark.slow
 def test_a_saved_model_is_loaded_by_another_process(tmp_path) -> None:
-    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    model, batch = shared_model(dropout_rate=0.3), small_batch()
     model.save(tmp_path / "model.keras")
     np.savez(tmp_path / "batch.npz", **batch)
     code = (
@@ -146,8 +126,8 @@ def test_a_saved_model_is_loaded_by_another_process(tmp_path) -> None:
     [{}, pytest.param({"learned_positions": 11}, marks=pytest.mark.slow)],
 )
 def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
-    weights = small_weights(changed.get("learned_positions"))
-    model, batch = small_model(weights, dropout_rate=0.3, **changed), small_batch()
+    model = Transformer(**{**CONFIG, "num_layers": 1}, dropout_rate=0.3, **changed)
+    batch = small_batch()
     model.export(tmp_path / "export", verbose=False)  # never called before
     exported = tf.saved_model.load(str(tmp_path / "export"))
     assert len(exported.variables) == len(model.weights)  # no random state
@@ -187,7 +167,7 @@ def test_a_configuration_makes_the_same_model() -> None:
 
 
 def test_keras_functional_api_takes_it_as_a_layer() -> None:
-    model, batch = small_model(small_weights()), small_batch()
+    model, batch = shared_model(), small_batch()
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in batch}
     functional = keras.Model(inputs, keras.layers.Softmax()(model(inputs)))
     probabilities = np.asarray(functional(batch))

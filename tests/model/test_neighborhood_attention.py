@@ -150,7 +150,7 @@ def test_values_and_gradients_are_the_masks_in_a_trace_of_any_length(
         input_signature=input_specs(),
         autograph=False,
     )
-    for length in (1, 33, 100):
+    for length in (1, 33, 100)[: 2 if jit_compile else 3]:
         inputs, seen = random_inputs(length, neighborhood)
         for name, actual, other in zip(
             "oqkv", traced(*inputs), reference(*inputs), strict=True
@@ -244,6 +244,7 @@ def test_memory_grows_with_the_length_and_not_its_square(neighborhood: int) -> N
     assert largest_tensor(masked(neighborhood), 1024) == H * 1024 * 1024
 
 
+@pytest.mark.slow
 def test_xla_makes_nothing_of_that_size_either() -> None:
     length = 512
     rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from tests.model.small_model import (
     CONFIG,
     V,
     compute_logits,
-    small_model,
+    shared_model,
     small_weights,
 )
 from tests.reference import transformer_np
@@ -115,7 +115,7 @@ def max_error(model: Any, batch: dict[str, np.ndarray], expected: np.ndarray) ->
     ],
 )
 def test_a_pair_in_a_row_is_the_pair_alone(changed, neighborhood, learned) -> None:
-    model = small_model(small_weights(learned), **changed)
+    model = shared_model(**changed)
     expected = reference(neighborhood, learned)
     assert max_error(model, packed_batch(), expected) < TOLERANCE
 
@@ -136,7 +136,7 @@ def test_so_it_is_with_other_architectures(architecture) -> None:
 
 @pytest.fixture(scope="module")
 def model() -> transformer.Transformer:
-    return small_model(small_weights())
+    return shared_model()
 
 
 def test_a_mask_that_does_not_separate_the_pairs_is_caught(model, monkeypatch) -> None:
@@ -238,14 +238,13 @@ def test_logits_agree_under_xla_and_in_a_trace_of_any_shape(model) -> None:
     batch = packed_batch()
     names = [name for name in batch if name != "decoder_target_tokens"]
     spec = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
-    for jit_compile in (False, True):
-        traced = tf.function(
-            model, input_signature=[spec], jit_compile=jit_compile, autograph=False
-        )
-        logits = traced({name: batch[name] for name in names}).numpy()
-        np.testing.assert_allclose(
-            real_logits(batch, logits), reference(), atol=TOLERANCE, rtol=1e-4
-        )
+    traced = tf.function(
+        model, input_signature=[spec], jit_compile=True, autograph=False
+    )
+    logits = traced({name: batch[name] for name in names}).numpy()
+    np.testing.assert_allclose(
+        real_logits(batch, logits), reference(), atol=TOLERANCE, rtol=1e-4
+    )
 
 
 def test_a_packed_row_may_be_longer_than_the_learned_positions() -> None:
