@@ -1,5 +1,7 @@
 """Small models with optimizer and stepper, always built from the same seed."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -81,6 +83,12 @@ def run_updates(
         ),
         "variables": values([*model.weights, *optimizer.variables]),
     }
+
+
+@functools.cache
+def plain_run() -> dict:
+    """Updates of the toy model on one device, without XLA."""
+    return run_updates(toy, batches(11), devices=1, jit_compile=False)
 
 
 def assert_same_run(one: dict, other: dict) -> None:

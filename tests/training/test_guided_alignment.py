@@ -18,7 +18,7 @@ from tests.training.steppers import assert_same_run, build_stepper, run_updates
 
 WEIGHT = 0.7
 # Three decoder layers: the last but one is neither the first nor the last.
-SIZES = Sizes(num_decoder_layers=3)
+SIZES = Sizes(num_encoder_layers=1, num_decoder_layers=3)
 # The last row is all padding; the second target is longer than its source.
 SOURCE = np.array([[4, 9, 5, 1], [7, 1, 0, 0], [3, 12, 1, 0], [0] * 4], np.int32)
 TARGET = np.array(

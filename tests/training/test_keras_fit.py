@@ -134,6 +134,7 @@ def test_a_smoothing_that_cannot_be_meant_is_refused(smoothing) -> None:
 # --- fit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "options"),
     [
@@ -142,7 +143,6 @@ def test_a_smoothing_that_cannot_be_meant_is_refused(smoothing) -> None:
             2,
             {"output_bias": True, "tie_output": False, "decoder_start": 4},
             id="other output",
-            marks=pytest.mark.slow,
         ),
     ],
 )

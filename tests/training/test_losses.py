@@ -59,10 +59,13 @@ def as_numpy(sums: LossSums) -> np.ndarray:
     return np.array([float(part) for part in sums])
 
 
-# Chunks of one row; chunks that 20 rows do not fill; two chunks; a single chunk.
-@pytest.mark.parametrize("logits_at_once", [1, 3 * V + 1, 10 * V, 10_000])
 @pytest.mark.parametrize(
-    ("jit_compile", "smoothing"), [(None, 0.0), (None, 0.1), (None, 0.45), (True, 0.1)]
+    ("jit_compile", "smoothing", "logits_at_once"),
+    [
+        # Chunks of one row; chunks that 20 rows do not fill; two chunks; a single one.
+        *((None, 0.1, 1), (None, 0.1, 3 * V + 1), (None, 0.0, 10 * V)),
+        *((None, 0.45, 10_000), (True, 0.1, 3 * V + 1)),
+    ],
 )
 def test_it_is_the_references_whatever_the_chunks(
     inputs, smoothing, logits_at_once, jit_compile

@@ -96,8 +96,8 @@ def test_the_count_is_that_of_the_graph(with_gradient) -> None:
         37,
         **{"d_model": 8, "d_ff": 11, "num_heads": 3, "d_k": 2, "d_v": 5},
         dropout_rate=0.0,
-        encoder_layers=3,
-        decoder_layers=2,
+        encoder_layers=2,
+        decoder_layers=1,
         # Products are counted, and biases are none.
         attention_bias=True,
         output_bias=True,
