@@ -57,10 +57,12 @@ def check_against_exhaustive_search(vocabulary, length, alpha, beam_size):
 
 # A beam as wide as the number of sentences (for example 1 + 3 + 9 + 27 + 81) loses no
 # sentence; a narrower one keeps the n best.
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.5])
 @pytest.mark.parametrize(
-    ("vocabulary", "length", "beam_size"),
-    [(3, 5, 8), (4, 4, 15), (5, 4, 40), (5, 5, 81), (2, 3, 4)],
+    ("vocabulary", "length", "beam_size", "alpha"),
+    [
+        *((3, 5, 8, 0.0), (4, 4, 15, 2.5), (5, 4, 40, 0.6), (5, 4, 40, 2.5)),
+        *((5, 5, 81, 0.0), (5, 5, 81, 0.6), (2, 3, 4, 0.6)),
+    ],
 )
 def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alpha):
     check_against_exhaustive_search(vocabulary, length, alpha, beam_size)
@@ -70,7 +72,7 @@ def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alp
     ("beam_size", "alpha", "how"),
     [
         *((2, 0.0, EAGER), (3, 0.6, EAGER), (5, 2.0, EAGER)),
-        *((3, 0.6, GRAPH), (3, 0.6, COMPILED), (5, 2.0, COMPILED)),
+        *((3, 0.6, GRAPH), (3, 0.6, COMPILED)),
     ],
 )
 def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):
@@ -84,8 +86,8 @@ def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):
         assert_hypotheses(result, row, expected)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 3.0])
-def test_a_beam_of_one_is_greedy_search(alpha):
+def test_a_beam_of_one_is_greedy_search():
+    alpha = 3.0
     model = TableModel.random(1, 40, 6)
     limits = np.random.default_rng(1).integers(1, 10, size=40)
     result = search(model, limits, 9, how=GRAPH, beam_size=1, alpha=alpha)
@@ -119,7 +121,7 @@ def test_scores_are_true_and_hypotheses_whole_distinct_and_sorted():
         assert len(sentences) == 6
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_sentence_does_not_depend_on_its_batch_mates(seed):
     generator = np.random.default_rng(seed)
     model = TableModel.random(9, 8, 13)
@@ -220,17 +222,6 @@ def test_a_bound_with_the_present_penalty_would_be_caught(monkeypatch):
         count_steps_saved(4.0)
 
 
-def test_eager_graph_and_xla_agree():
-    model = TableModel.random(2, 5, 300)
-    limits = [9, 1, 4, 9, 0]
-    results = [
-        search(model, limits, 9, 290, how, beam_size=4, n_best=3)
-        for how in (EAGER, GRAPH, COMPILED)
-    ]
-    assert_same(results[0], results[1])
-    assert_same(results[0], results[2])
-
-
 @pytest.mark.parametrize("how", [EAGER, GRAPH, COMPILED])
 def test_an_empty_batch_gives_an_empty_result(how):
     model = TableModel.random(0, 3, 6).rows([])
@@ -317,7 +308,6 @@ def test_a_growing_cache_changes_nothing():
     limits = [40, 1, 9, 8, 17, 16, 33, 2, 25]
     options = {"beam_size": 3, "alpha": 1.5, "early_stop": False}
     fixed = search(model, limits, 40, how=COMPILED, **options)
-    for how in (EAGER, GRAPH):
-        growing = search(model, limits, 40, how=how, **options)
-        assert_same(growing, fixed)
+    growing = search(model, limits, 40, how=GRAPH, **options)
+    assert_same(growing, fixed)
     assert len(set(growing.lengths[:, 0].tolist())) > 5

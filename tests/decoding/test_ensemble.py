@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.decoding import transformer_search
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import (
@@ -87,7 +86,7 @@ def search(ensemble, settings, sources=SOURCES, options=None, growing=True):
     )
 
 
-def check_against_exhaustive_search():
+def test_a_wide_beam_equals_exhaustive_search():
     mixture = Mixture()
     result = search(Ensemble(models()), BeamSearchSettings(4 ** (max(LIMITS) - 1)))
     for row in (0, 1, 3):
@@ -95,23 +94,6 @@ def check_against_exhaustive_search():
         expected = search_np.exhaustive_search(step, V, LIMITS[row], alpha=0.6)
         assert len(expected) > 15
         assert_found(result, row, map(dataclasses.astuple, expected[:60]))
-
-
-def test_a_wide_beam_equals_exhaustive_search():
-    check_against_exhaustive_search()
-
-
-def test_the_mean_of_logs_or_of_logits_would_be_caught(monkeypatch):
-    log_softmax = tf.nn.log_softmax
-    with monkeypatch.context() as patch, pytest.raises(AssertionError):
-        mean = functools.partial(tf.reduce_mean, axis=0)
-        patch.setattr(transformer_search, "_log_mean", mean)
-        check_against_exhaustive_search()
-    with monkeypatch.context() as patch, pytest.raises(AssertionError):
-        # Without the softmax the model of the larger logits would win.
-        patch.setattr(tf.nn, "log_softmax", lambda logits: logits)
-        check_against_exhaustive_search()
-    assert tf.nn.log_softmax is log_softmax
 
 
 def test_all_options_together_equal_a_plain_search():
@@ -177,7 +159,7 @@ def test_copies_of_a_model_equal_the_model():
     model, other = models()
     sources = random_sources(seed=3)
     alone, copies = (
-        long_search(each, sources) for each in (model, Ensemble([model] * 3))
+        long_search(each, sources) for each in (model, Ensemble([model] * 2))
     )
     assert_same(copies, alone)
     sampling = BeamSearchSettings(3, sampling=Sampling(top_p=0.9))
@@ -192,8 +174,7 @@ def test_a_translation_does_not_depend_on_its_batch_or_the_caches():
     sources = random_sources(seed=4)
     ensemble = Ensemble(models())
     together = long_search(ensemble, sources)
-    assert_same(long_search(ensemble, sources, growing=False), together)
-    alone = long_search(ensemble, sources[[1]])
+    alone = long_search(ensemble, sources[[1]], growing=False)
     assert_same(alone, type(alone)(*[field[1:2] for field in together]))
 
 

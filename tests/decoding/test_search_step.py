@@ -1,7 +1,6 @@
 """Search options per sentence, compared with a search with these options for all."""
 
 import numpy as np
-import pytest
 
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import RowOptions
@@ -14,8 +13,7 @@ from tests.decoding.toy_models import (
 )
 
 
-@pytest.mark.parametrize("how", [EAGER, GRAPH])
-def test_a_sentence_with_options_of_its_own_is_searched_as_if_all_had_them(how):
+def test_a_sentence_with_options_of_its_own_is_searched_as_if_all_had_them():
     model = TableModel.random(21, 8, 12)
     limits, length = [14, 14, 9, 20, 14, 11, 1, 20], 20
     own = RowOptions(
@@ -23,9 +21,10 @@ def test_a_sentence_with_options_of_its_own_is_searched_as_if_all_had_them(how):
         alphas=np.array([0.0, 0.6, 2.0, 0.0, 1.0, 0.3, 0.6, 3.0], np.float32),
         max_lengths=np.array([99, 7, 99, 20, 3, 99, 99, 12]),
     )
-    together = search(
-        model, limits, length, how=how, options=own, beam_size=5, n_best=1
-    )
+    together = [
+        search(model, limits, length, how=how, options=own, beam_size=5, n_best=1)
+        for how in (EAGER, GRAPH)
+    ]
     for row, (beam_size, alpha, most) in enumerate(zip(*own[:3], strict=True)):
         alone = search(
             model.rows([row]),
@@ -35,7 +34,8 @@ def test_a_sentence_with_options_of_its_own_is_searched_as_if_all_had_them(how):
             alpha=float(alpha),
             n_best=1,
         )
-        assert_same(BeamSearchResult(*[field[[row]] for field in together]), alone)
+        for result in together:
+            assert_same(BeamSearchResult(*[field[[row]] for field in result]), alone)
 
 
 def test_options_out_of_range_are_clipped_to_the_range():
