@@ -71,10 +71,15 @@ def build_optimizer(model):
 
 
 @pytest.fixture
-def run(tmp_path, old_vocabulary) -> ModelDir:
+def run(tmp_path, finished) -> ModelDir:
+    """A copy of the run, which may be changed."""
+    return ModelDir(shutil.copytree(finished.path, tmp_path / "old"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, old_vocabulary) -> ModelDir:
     """Run with checkpoints at steps 4 and 6 and their mean; its moments are random."""
-    run = ModelDir(tmp_path / "old")
-    run.path.mkdir()
+    run = ModelDir(tmp_path_factory.mktemp("finished"))
     old_vocabulary.save(run.vocabulary_file)
     run.update_run_card({"vocabulary": {"sha256": old_vocabulary.sha256}})
     run.write_config(CONFIG, "A run.")
