@@ -179,13 +179,13 @@ def test_a_worker_has_the_links_of_its_rows(corpus, packs):
     make = PackedBatching if packs else BucketBatching
     shapes = {} if packs else {"max_shapes": 2}
     strategy = make.from_lengths(corpus.lengths, tokens_per_batch=60, **shapes)
-    whole = TrainingBatches(corpus, strategy, seed=2)
+    together = TrainingBatches(corpus, strategy, seed=2)
+    whole = [together.whole_batch(number)["alignment"] for number in range(6)]
     for worker in range(3):
         shard = WorkerShard(worker, num_workers=3, num_replicas=3)
         own = TrainingBatches(corpus, strategy, seed=2, shard=shard)
-        for number, (batch, _) in zip(range(6), own, strict=False):
+        for expected, (batch, _) in zip(whole, own, strict=False):
             rows = len(batch["alignment"])
-            expected = whole.whole_batch(number)["alignment"]
             expected = expected[worker * rows : (worker + 1) * rows]
             # The last worker may have rows of padding, or none of the batch's rows.
             np.testing.assert_array_equal(batch["alignment"][: len(expected)], expected)

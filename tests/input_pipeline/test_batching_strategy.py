@@ -69,7 +69,7 @@ def test_both_hold_the_same_tokens(corpus):
         for planned in strategy.plan(seed=1, epoch=0):
             batch = strategy.make(gather_batch(corpus, planned))
             for name in ("encoder_input_tokens", "decoder_target_tokens"):
-                tokens = batch[name]
+                tokens = np.asarray(batch[name])
                 counts.update((name, int(t)) for t in tokens[tokens > 0])
             counts["weight"] += int(np.sum(batch["decoder_loss_weights"]))
         counted.append(counts)

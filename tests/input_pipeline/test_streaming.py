@@ -48,6 +48,19 @@ def files(pairs, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def dataset(files, vocabulary):
+    """The pairs of the TSV file, in another order each time."""
+    return text_dataset([files / "both.tsv"], vocabulary, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def in_order(files, vocabulary):
+    """The same in the file's order."""
+    options = {**SETTINGS, "shuffle_buffer": 0}
+    return text_dataset([files / "both.tsv"], vocabulary, **options)
+
+
 def expected_pairs(pairs, vocabulary):
     """Multiset of the token ids of all pairs, encoded one by one in Python."""
     rows = [[tuple(vocabulary.encode(text)) for text in pair] for pair in pairs]
@@ -60,12 +73,11 @@ def arrays(dataset, count=None):
     return list(itertools.islice(dataset.as_numpy_iterator(), count))
 
 
-def test_every_pair_comes_once_in_few_shapes(files, pairs, vocabulary):
-    both = [(files / "source", files / "target.gz")]
-    for paths in (both, [str(files / "both.tsv")]):
-        dataset = text_dataset(paths, vocabulary, **SETTINGS)
-        check_batch(dataset.element_spec)
-        batches = arrays(dataset)
+def test_every_pair_comes_once_in_few_shapes(files, pairs, vocabulary, dataset):
+    both = [(str(files / "source"), files / "target.gz")]
+    for each in (dataset, text_dataset(both, vocabulary, **SETTINGS)):
+        check_batch(each.element_spec)
+        batches = arrays(each)
         assert count_pairs(batches) == expected_pairs(pairs, vocabulary)
         shapes = {read_shape(batch) for batch in batches}
         assert 2 <= len(shapes) <= 3
@@ -74,9 +86,11 @@ def test_every_pair_comes_once_in_few_shapes(files, pairs, vocabulary):
             assert rows * source_length <= TOKENS < (rows + 1) * source_length
 
 
-def test_lone_paths_and_relative_paths(files, vocabulary, tmp_path, monkeypatch):
+def test_lone_paths_and_relative_paths(
+    files, vocabulary, in_order, tmp_path, monkeypatch
+):
     settings = {**SETTINGS, "shuffle_buffer": 0}
-    expected = arrays(text_dataset([files / "both.tsv"], vocabulary, **settings), 3)
+    expected = arrays(in_order, 3)
     vocabulary.save(tmp_path / "v.model")
     monkeypatch.chdir(files)
     lone = text_dataset("both.tsv", tmp_path / "v.model", **settings)
@@ -89,21 +103,20 @@ def test_lone_paths_and_relative_paths(files, vocabulary, tmp_path, monkeypatch)
                 np.testing.assert_array_equal(batch[name], other[name])
 
 
-def test_rows_of_a_multiple(files, pairs, vocabulary):
+def test_rows_of_a_multiple(files, pairs, vocabulary, dataset):
     shapes = []
-    for row_multiple in (1, 3):
-        dataset = text_dataset(
-            [files / "both.tsv"], vocabulary, row_multiple=row_multiple, **SETTINGS
-        )
-        batches = arrays(dataset)
+    paths = [files / "both.tsv"]
+    thirds = text_dataset(paths, vocabulary, row_multiple=3, **SETTINGS)
+    for each in (dataset, thirds):
+        batches = arrays(each)
         assert count_pairs(batches) == expected_pairs(pairs, vocabulary)
         shapes.append({read_shape(batch)[:2] for batch in batches})
     assert any(rows % 3 for rows, _ in shapes[0])
     assert shapes[1] == {(rows // 3 * 3, length) for rows, length in shapes[0]}
 
 
-def test_targets_are_shifted_and_weighted(files, vocabulary):
-    for batch in arrays(text_dataset([files / "both.tsv"], vocabulary, **SETTINGS), 20):
+def test_targets_are_shifted_and_weighted(dataset):
+    for batch in arrays(dataset, 20):
         target = batch["decoder_target_tokens"]
         fed = [[0, *row[:-1]] for row in target.tolist()]
         assert batch["decoder_input_tokens"].tolist() == fed
@@ -122,8 +135,7 @@ def test_the_order_is_of_the_seed(files, vocabulary):
     assert order(1, shuffle_buffer=0) == order(2, shuffle_buffer=0)
 
 
-def test_a_repeated_dataset_begins_again(files, pairs, vocabulary):
-    dataset = text_dataset([files / "both.tsv"], vocabulary, **SETTINGS)
+def test_a_repeated_dataset_begins_again(pairs, vocabulary, dataset):
     first, second = arrays(dataset), arrays(dataset)
     assert count_pairs(first) == expected_pairs(pairs, vocabulary)
     assert count_pairs(second) == count_pairs(first)
@@ -142,15 +154,13 @@ class CountingModel(keras.Model):
         return {"rows": tf.cast(tf.shape(data["encoder_input_tokens"])[0], "float32")}
 
 
-def test_fit_takes_the_dataset(files, vocabulary):
-    paths = [files / "both.tsv"]
-    dataset = text_dataset(paths, vocabulary, shuffle_buffer=0, **SETTINGS)
+def test_fit_takes_the_dataset(in_order):
     model = CountingModel()
     model.compile()
     history = model.fit(
-        dataset.repeat(), steps_per_epoch=3, epochs=2, shuffle=False, verbose=0
+        in_order.repeat(), steps_per_epoch=3, epochs=2, shuffle=False, verbose=0
     ).history
-    batches = arrays(dataset.repeat(), 6)
+    batches = arrays(in_order.repeat(), 6)
     rows = [len(batch["encoder_input_tokens"]) for batch in batches]
     assert history["rows"] == [rows[2], rows[5]]
 
