@@ -148,15 +148,15 @@ def count_steps_saved(alpha):
     saved = 0
     for seed in range(2):
         model = TableModel.random(seed, 4, 7)
-        limits = [12, 3, 9, 12]
+        limits = [8, 3, 6, 8]
         options = {"beam_size": 4, "alpha": alpha}
-        full = search(model, limits, 12, early_stop=False, **options)
-        assert model.calls == 12
+        full = search(model, limits, 8, early_stop=False, **options)
+        assert model.calls == 8
         for n_best in (4, 1):
             model.calls = 0
-            early = search(model, limits, 12, n_best=n_best, **options)
-            saved += 12 - model.calls
-            assert early.tokens.shape == (4, n_best, 12)
+            early = search(model, limits, 8, n_best=n_best, **options)
+            saved += 8 - model.calls
+            assert early.tokens.shape == (4, n_best, 8)
             assert_same(early, BeamSearchResult(*[f[:, :n_best] for f in full]))
     return saved
 
