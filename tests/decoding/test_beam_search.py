@@ -209,19 +209,6 @@ def test_exhaustive_search_catches_a_wrong_variant(monkeypatch, where, name, wro
         check_against_exhaustive_search(5, 4, 0.6, 40)
 
 
-def test_a_bound_with_the_present_penalty_would_be_caught(monkeypatch):
-    def stop_too_early(self, state):
-        penalties = state.sentences.penalties[:, state.position]
-        bound = state.live_log_probs[:, 0] / penalties
-        final = bound <= state.finished.scores[:, self.settings.results - 1]
-        live = tf.where(final[:, None], -np.inf, state.live_log_probs)
-        return state._replace(live_log_probs=live)
-
-    monkeypatch.setattr(search_step.SearchStep, "_stop_early", stop_too_early)
-    with pytest.raises(AssertionError):
-        count_steps_saved(4.0)
-
-
 @pytest.mark.parametrize("how", [EAGER, GRAPH, COMPILED])
 def test_an_empty_batch_gives_an_empty_result(how):
     model = TableModel.random(0, 3, 6).rows([])

@@ -6,9 +6,7 @@ The oracle is the enumeration of all sentences, filtered by rules on Python tupl
 import itertools
 
 import numpy as np
-import pytest
 
-from t2t_keras.decoding import search_step
 from t2t_keras.decoding.search_state import BeamSearchResult
 from tests.decoding.test_beam_search import assert_hypotheses
 from tests.decoding.toy_models import (
@@ -150,22 +148,3 @@ def test_a_sentence_that_cannot_be_continued_has_no_result():
         assert not result.lengths[0].any()
         assert np.all(result.scores[0] == -np.inf)
         assert result.lengths[1, 0] == 2
-
-
-def test_wrong_variants_are_caught(monkeypatch):
-    original = search_step.forbidden_tokens
-
-    def one_position_late(live_tokens, position, **rest):
-        return original(live_tokens, position + 1, **rest)
-
-    def of_the_neighbor(live_tokens, position, **rest):
-        return original(live_tokens[:, ::-1], position, **rest)
-
-    for wrong, rules in (
-        (one_position_late, Rules(min_length=3)),
-        (one_position_late, Rules(no_repeat_ngram=2)),
-        (of_the_neighbor, Rules(no_repeat_ngram=2)),
-    ):
-        monkeypatch.setattr(search_step, "forbidden_tokens", wrong)
-        with pytest.raises(AssertionError):
-            check_against_exhaustive_search(rules, 1.0)

@@ -139,27 +139,6 @@ def model() -> transformer.Transformer:
     return shared_model()
 
 
-def test_a_mask_that_does_not_separate_the_pairs_is_caught(model, monkeypatch) -> None:
-    expected = reference()
-    right = transformer.segment_mask
-
-    def wrong_at(number: int) -> Any:
-        calls = iter(range(9))
-
-        def mask(queries, keys):
-            wrong = next(calls) == number
-            return (keys != 0)[:, None] if wrong else right(queries, keys)
-
-        return mask
-
-    # The masks of encoder, decoder and cross-attention, one by one.
-    for number in range(3):
-        monkeypatch.setattr(transformer, "segment_mask", wrong_at(number))
-        assert max_error(model, packed_batch(), expected) > 100 * TOLERANCE
-    monkeypatch.setattr(transformer, "segment_mask", wrong_at(8))
-    assert max_error(model, packed_batch(), expected) < TOLERANCE
-
-
 @pytest.mark.parametrize("name", ["encoder_positions", "decoder_positions"])
 def test_positions_that_do_not_restart_are_caught(model, name) -> None:
     batch = packed_batch()

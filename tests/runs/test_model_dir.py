@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs import model_dir as model_dir_module
@@ -65,6 +65,7 @@ def test_the_settings_come_back(model_dir) -> None:
 
 
 @given(configs())
+@settings(max_examples=settings.default.max_examples // 3)  # each writes a file
 def test_any_settings_come_back_and_are_the_same(tmp_path_factory, config) -> None:
     model_dir = ModelDir(tmp_path_factory.getbasetemp() / "any")
     model_dir.write_config(config, "A run.")
