@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from t2t_keras.interop.imported_model import ImportedModel
 from tests.model.small_model import random_tokens
 from tests.reference import transformer_np
 from tests.reference.weights_np import Options, Sizes, Weights, random_weights
@@ -75,8 +74,8 @@ def swap_queries(weights: Weights) -> Weights:
     return dataclasses.replace(weights, encoder_layers=layers)
 
 
-def read_arrays(imported: ImportedModel) -> dict[str, np.ndarray]:
-    """Returns the weights of an imported model, read from its files."""
+def read_arrays(imported: Any) -> dict[str, np.ndarray]:
+    """Returns the weights of an `ImportedModel`, read from its files."""
     return {name: np.asarray(read()[:]) for name, read in imported.weights.items()}
 
 
