@@ -14,7 +14,7 @@ from tests.reference import transformer_np
 from tests.reference.weights_np import Options, Sizes, Weights, random_weights
 
 V, D, F, H = 19, 12, 10, 3
-SIZES = Sizes(V, D, F, H, D // H, D // H, num_encoder_layers=2, num_decoder_layers=1)
+SIZES = Sizes(V, D, F, H, D // H, D // H, num_encoder_layers=2, num_decoder_layers=3)
 PIECES = ("<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(3, V)))
 # For float32 and a few layers.
 TOLERANCE = 3e-5

@@ -106,7 +106,7 @@ def refusals() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"multiply_embedding_mode": "none"}, "not scaled"),
         ({"layer_postprocess_sequence": "d"}, r"steps \('n', 'd'\)"),
         ({"num_encoder_layers": 1}, "no place for: transformer/body/encoder/layer_1/"),
-        ({"num_decoder_layers": 2}, "no array transformer/body/decoder/layer_1/"),
+        ({"num_decoder_layers": 4}, "no array transformer/body/decoder/layer_3/"),
         ({"filter_size": 11}, r"\(12, 10\), and its settings say \(12, 11\)"),
         ({"num_heads": 5}, r"settings say \(12, 10\)"),
     )

@@ -311,7 +311,7 @@ def refused_changes() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"activation_function": "gelu_new"}, "the activation gelu_new, which is not"),
         ({"decoder_ffn_dim": 11}, "same number of widths .* 10 and 11"),
         ({"encoder_layers": 1}, "arrays that this project has no place for"),
-        ({"decoder_layers": 2}, "has no array model.decoder.layers.1"),
+        ({"decoder_layers": 4}, "has no array model.decoder.layers.3"),
         ({"encoder_ffn_dim": 11, "decoder_ffn_dim": 11}, r"settings say \(12, 11\)"),
         ({"vocab_size": V + 1}, f"ids 0 to {V} of the model's {V + 1} rows"),
         ({"eos_token_id": 3}, "must have </s>, with the id of config.json"),

@@ -47,7 +47,7 @@ def imported(source, tmp_path_factory):
         int(np.prod(weight.shape))
         for weight in Run(path).trained("latest").model.weights
     )
-    size = f"2+1 layers, {parameters:,} parameters, {V} pieces"
+    size = f"2+3 layers, {parameters:,} parameters, {V} pieces"
     assert done.stdout == f"imported {source} to {path}: {size}\n"
     assert done.stderr == ""
     return path
