@@ -112,6 +112,11 @@ class Page:
                 **(text if kind == "keyDown" else {}),
             )
 
+    def prefer(self, scheme: str) -> None:
+        """Sets the preferred color scheme: "dark" or "light"."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
+
     def _read(self) -> dict[str, Any]:
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while b"\0" not in self._unread:

@@ -117,7 +117,7 @@ def refused_settings() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"transformer-heads": None}, "must have a number transformer-heads"),
         ({"transformer-heads": 5}, "--d_model must be a multiple of --num_heads"),
         ({"enc-depth": 1}, "arrays that this project has no place for: encoder_l2_"),
-        ({"dec-depth": 2}, "no array decoder_l2_self_W.*cut short"),
+        ({"dec-depth": 4}, "no array decoder_l4_self_W.*cut short"),
         (
             {"transformer-dim-ffn": 11},
             r"shape \(12, 10\), and its settings say \(12, 11\)",
