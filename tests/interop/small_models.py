@@ -67,8 +67,10 @@ def swap_queries(weights: Weights) -> Weights:
     right = last.self_attention
     wrong = dataclasses.replace(
         right,
-        **{"query": right.key, "query_bias": right.key_bias},
-        **{"key": right.query, "key_bias": right.query_bias},
+        query=right.key,
+        query_bias=right.key_bias,
+        key=right.query,
+        key_bias=right.query_bias,
     )
     layers = [*others, dataclasses.replace(last, self_attention=wrong)]
     return dataclasses.replace(weights, encoder_layers=layers)
