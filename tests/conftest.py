@@ -10,9 +10,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 from collections.abc import Iterator
 
 import hypothesis
-import keras
 import pytest
-import tensorflow as tf
+
+from tests import forked
 
 SEED = 20170612
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -36,16 +36,24 @@ hypothesis.settings.register_profile(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Creates two logical CPU devices before TensorFlow's runtime starts.
-
-    Two is the smallest number that shows a mistake in summing over replicas.
-    """
+    """Sets what lasts for the whole run, before any test is imported."""
     # A process that a shell starts in the background ignores Ctrl-C, one that nohup
     # starts ignores SIGHUP; so would the programs that tests start and stop.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     hypothesis.settings.load_profile("release" if _is_release(config) else "house")
+    # One for all workers of pytest-xdist, which inherit its address.
+    forked.fork_server()
+    if config.getoption("dist", "no") == "no" or hasattr(config, "workerinput"):
+        _prepare_tensorflow()
+
+
+def _prepare_tensorflow() -> None:
+    """In the processes that run tests; the one that distributes them saves seconds."""
+    import tensorflow as tf
+
     cpu = tf.config.list_physical_devices("CPU")[0]
+    # The smallest number that shows a mistake in summing over replicas.
     two = [tf.config.LogicalDeviceConfiguration() for _ in range(2)]
     tf.config.set_logical_device_configuration(cpu, two)
     tf.config.experimental.enable_tensor_float_32_execution(False)
@@ -77,12 +85,16 @@ def _is_release(config: pytest.Config) -> bool:
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> None:
     """Sets the same seeds for each test: Python's, NumPy's and TensorFlow's."""
+    import keras
+
     keras.utils.set_random_seed(SEED)
 
 
 @pytest.fixture(autouse=True)
 def global_settings_restored() -> Iterator[None]:
     """Fails a test that leaves the dtype policy or a signal handler changed."""
+    import keras
+
     handlers = {each: signal.getsignal(each) for each in STOPPING}
     yield
     policy = keras.config.dtype_policy().name

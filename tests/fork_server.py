@@ -1,8 +1,9 @@
 """Server that forks Python processes after it has imported TensorFlow.
 
-An import of TensorFlow takes seconds, a fork a fifth of one. The server imports the
-project and what it needs, runs no operation, and forks once for each request. So each
-child has its own TensorFlow runtime, files and signals, and ends like any interpreter.
+An import of TensorFlow takes seconds, a fork a fifth of one. At the first request, the
+server imports the project and what it needs. It runs no operation, and forks once for
+each request. So each child has its own TensorFlow runtime, files and signals, and ends
+like any interpreter.
 
 Each request is a connection to a Unix socket: JSON of `arguments`, `folder` and
 `environment`, with the descriptors of standard input, output and error. The answers are
@@ -16,6 +17,7 @@ import json
 import os
 import random
 import runpy
+import select
 import selectors
 import signal
 import socket
@@ -55,6 +57,11 @@ class ForkServer:
         signal.set_wakeup_fd(self._signals[1])
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._clients: dict[int, socket.socket] = {}
+
+    def has_request(self) -> bool:
+        """Waits for the first request; False at the end of the server."""
+        ready, _, _ = select.select([self._socket, sys.stdin], [], [])
+        return sys.stdin not in ready
 
     def serve(self) -> dict[str, Any] | None:
         """Returns the request in a child process; None at the end of the server."""
@@ -171,8 +178,8 @@ def _exit_with_status(call: Callable[[], None]) -> None:
     os._exit(status & 0xFF)
 
 
-def main() -> None:
-    """Imports, says so, and serves; in a child, runs what was asked."""
+def import_modules() -> dict[str, str]:
+    """Imports what programs need; returns the environment variables that this sets."""
     before = dict(os.environ)
     sys.path[0] = os.getcwd()
     quiet = importlib.import_module("t2t_keras.files.quiet")
@@ -181,10 +188,17 @@ def main() -> None:
             importlib.import_module(module)
     # Only a program that imports TensorFlow itself hides that it finds no GPU.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    added = {name: os.environ[name] for name in os.environ.keys() - before.keys()}
+    return {name: os.environ[name] for name in os.environ.keys() - before.keys()}
+
+
+def main() -> None:
+    """Says that it listens, and serves; in a child, runs what was asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = ForkServer(f"{sys.argv[1]}/socket")
     print("ready", flush=True)
+    if not server.has_request():
+        return
+    added = import_modules()
     request = server.serve()
     if request is not None:
         request["environment"] = {**added, **request["environment"]}

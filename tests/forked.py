@@ -105,7 +105,7 @@ def run_python(
 def fork_server() -> Path:
     """Returns the folder of the fork server's socket, and starts the server once.
 
-    Child processes of a test use the same one.
+    Child processes use the same one.
     """
     if _FOLDER not in os.environ:
         _start_server()
