@@ -1,5 +1,6 @@
 """Settings of every test: two devices, full float32 precision, fixed seeds."""
 
+import gc
 import os
 import signal
 
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from t2t_keras.files.quiet import quiet_start_up
 from tests import forked
 
 SEED = 20170612
@@ -44,13 +46,16 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("release" if _is_release(config) else "house")
     # One for all workers of pytest-xdist, which inherit its address.
     forked.fork_server()
+    # Until all modules are imported: nothing of them becomes garbage.
+    gc.disable()
     if config.getoption("dist", "no") == "no" or hasattr(config, "workerinput"):
         _prepare_tensorflow()
 
 
 def _prepare_tensorflow() -> None:
     """In the processes that run tests; the one that distributes them saves seconds."""
-    import tensorflow as tf
+    with quiet_start_up():
+        import tensorflow as tf
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     # The smallest number that shows a mistake in summing over replicas.
@@ -75,6 +80,12 @@ def pytest_collection_modifyitems(
         is_property = getattr(item.obj, "is_hypothesis_test", False)
         if is_property and "slow" not in marks and _is_release(config):
             item.add_marker(pytest.mark.release)
+
+
+def pytest_collection_finish() -> None:
+    """Lets Python collect the garbage of tests, without a look at all modules."""
+    gc.freeze()
+    gc.enable()
 
 
 def _is_release(config: pytest.Config) -> bool:

@@ -4,7 +4,7 @@ They behave like those of `subprocess`, except that TensorFlow is imported alrea
 tests a start itself, such as its imports, starts an interpreter with `subprocess`.
 """
 
-import functools
+import atexit
 import json
 import os
 import select
@@ -112,22 +112,20 @@ def fork_server() -> Path:
     return Path(os.environ[_FOLDER])
 
 
-@functools.cache
-def _start_server() -> subprocess.Popen[bytes]:
+def _start_server() -> None:
     folder = Path(tempfile.mkdtemp())
     (folder / "environment.json").write_text(json.dumps(_read_at_import(os.environ)))
     server = subprocess.Popen(
         [sys.executable, REPOSITORY / "tests/fork_server.py", folder],
-        # It ends when this process ends, which closes the pipe.
+        # It ends when this process ends, by a signal too, which closes the pipe.
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=REPOSITORY,
     )
+    atexit.register(server.communicate)
     assert server.stdout is not None
     assert server.stdout.readline() == b"ready\n"
-    server.stdout.close()
     os.environ[_FOLDER] = str(folder)
-    return server
 
 
 def command_path() -> str:
