@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.decoding import search_state, search_step
 from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
@@ -45,34 +44,27 @@ def assert_hypotheses(result, row, expected):
     assert np.all(result.scores[row, empty] == -np.inf)
 
 
-def check_against_exhaustive_search(vocabulary, length, alpha, beam_size):
+# A beam as wide as the number of sentences (for example 1 + 3 + 9 + 27 + 81) loses no
+# sentence; a narrower one keeps the n best.
+@pytest.mark.parametrize(
+    ("vocabulary", "length", "beam_size", "alpha"),
+    [
+        *((3, 5, 8, 0.0), (5, 4, 40, 2.5), (5, 5, 81, 0.6), (2, 3, 4, 0.6)),
+    ],
+)
+def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alpha):
     model = TableModel.random(vocabulary + length, 5, vocabulary)
     limits = [length, 1, 3, length, 2]
     result = search(model, limits, length, alpha=alpha, beam_size=beam_size)
     for row, limit in enumerate(limits):
         every = exhaustive_search(model, row, limit, alpha, vocabulary)
         assert_hypotheses(result, row, every)
-    return result
-
-
-# A beam as wide as the number of sentences (for example 1 + 3 + 9 + 27 + 81) loses no
-# sentence; a narrower one keeps the n best.
-@pytest.mark.parametrize(
-    ("vocabulary", "length", "beam_size", "alpha"),
-    [
-        *((3, 5, 8, 0.0), (4, 4, 15, 2.5), (5, 4, 40, 0.6), (5, 4, 40, 2.5)),
-        *((5, 5, 81, 0.0), (5, 5, 81, 0.6), (2, 3, 4, 0.6)),
-    ],
-)
-def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alpha):
-    check_against_exhaustive_search(vocabulary, length, alpha, beam_size)
 
 
 @pytest.mark.parametrize(
     ("beam_size", "alpha", "how"),
     [
-        *((2, 0.0, EAGER), (3, 0.6, EAGER), (5, 2.0, EAGER)),
-        *((3, 0.6, GRAPH), (3, 0.6, COMPILED)),
+        *((2, 0.0, EAGER), (5, 2.0, EAGER), (3, 0.6, GRAPH), (3, 0.6, COMPILED)),
     ],
 )
 def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):
@@ -121,9 +113,8 @@ def test_scores_are_true_and_hypotheses_whole_distinct_and_sorted():
         assert len(sentences) == 6
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_sentence_does_not_depend_on_its_batch_mates(seed):
-    generator = np.random.default_rng(seed)
+def test_a_sentence_does_not_depend_on_its_batch_mates():
+    generator = np.random.default_rng(1)
     model = TableModel.random(9, 8, 13)
     limits = generator.integers(1, 9, size=8)
     options = {"beam_size": 3, "alpha": 0.6}
@@ -131,8 +122,8 @@ def test_a_sentence_does_not_depend_on_its_batch_mates(seed):
     mates = generator.integers(8, size=generator.integers(1, 12))
     chosen = search(model.rows(mates), limits[mates], 8, **options)
     assert_same(chosen, BeamSearchResult(*[field[mates] for field in together]))
-    alone = search(model.rows([seed]), limits[[seed]], 8, **options)
-    assert_same(alone, BeamSearchResult(*[field[[seed]] for field in together]))
+    alone = search(model.rows([1]), limits[[1]], 8, **options)
+    assert_same(alone, BeamSearchResult(*[field[[1]] for field in together]))
 
 
 def test_a_longer_static_bound_changes_nothing_but_the_shape():
@@ -141,72 +132,6 @@ def test_a_longer_static_bound_changes_nothing_but_the_shape():
     assert far.tokens.shape == (4, 3, 11)
     assert not far.tokens[..., 5:].any()
     assert_same(far._replace(tokens=far.tokens[..., :5]), near)
-
-
-def count_steps_saved(alpha):
-    """Returns the number of steps saved; asserts that the results do not differ."""
-    saved = 0
-    for seed in range(2):
-        model = TableModel.random(seed, 4, 7)
-        limits = [8, 3, 6, 8]
-        options = {"beam_size": 4, "alpha": alpha}
-        full = search(model, limits, 8, early_stop=False, **options)
-        assert model.calls == 8
-        for n_best in (4, 1):
-            model.calls = 0
-            early = search(model, limits, 8, n_best=n_best, **options)
-            saved += 8 - model.calls
-            assert early.tokens.shape == (4, n_best, 8)
-            assert_same(early, BeamSearchResult(*[f[:, :n_best] for f in full]))
-    return saved
-
-
-def test_stopping_early_changes_the_time_and_nothing_else():
-    saved = [count_steps_saved(alpha) for alpha in (0.0, 0.6, 4.0)]
-    # The stronger the penalty, the longer a live hypothesis can still win.
-    assert saved == sorted(saved, reverse=True)
-    assert saved[1] > 0
-
-
-def keep_slots(slots, parents):
-    """Wrong `_inherit_slots`: hypotheses keep the slots at their own beam position."""
-    index = tf.minimum(tf.range(parents.shape[1]), tf.shape(slots)[1] - 1)
-    return tf.gather(slots, index, axis=1)
-
-
-def forget_the_first_word(slots, parents):
-    """Wrong `_inherit_slots`: the likeliest first word is lost."""
-    kept = tf.gather(slots, parents, batch_dims=1)
-    return kept & (tf.range(tf.shape(kept)[2]) != parents.shape[1])
-
-
-def count_without_eos(length, alphas, kind):
-    """Wrong `_length_penalties`: EOS does not count as a token."""
-    assert kind == "gnmt"
-    lengths = np.maximum(np.arange(length + 1) - 1, 0)
-    return tf.cast(((5 + lengths) / 6) ** alphas.numpy()[:, None], tf.float32)
-
-
-def finish_nothing_new(self, state, *ended):
-    """Wrong `_select_finished`: new finished hypotheses replace earlier ones."""
-    ended = search_step.score_ended(state, *ended)
-    index = tf.math.top_k(ended.scores, self.beams)[1]
-    return BeamSearchResult(*[tf.gather(f, index, batch_dims=1) for f in ended])
-
-
-@pytest.mark.parametrize(
-    ("where", "name", "wrong"),
-    [
-        (search_step, "_inherit_slots", keep_slots),
-        (search_step, "_inherit_slots", forget_the_first_word),
-        (search_state, "_length_penalties", count_without_eos),
-        (search_step.SearchStep, "_select_finished", finish_nothing_new),
-    ],
-)
-def test_exhaustive_search_catches_a_wrong_variant(monkeypatch, where, name, wrong):
-    monkeypatch.setattr(where, name, wrong)
-    with pytest.raises(AssertionError):
-        check_against_exhaustive_search(5, 4, 0.6, 40)
 
 
 @pytest.mark.parametrize("how", [EAGER, GRAPH, COMPILED])
