@@ -8,8 +8,7 @@ search with one rule finds our translations, and with the other those of CTransl
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,17 +23,14 @@ from t2t_keras.interop.formats import read_model
 from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
-from t2t_keras.runs.ctranslate2_export import export_ctranslate2, position_encodings
+from t2t_keras.runs.ctranslate2_export import export_ctranslate2
 from t2t_keras.runs.models import TrainedModel
-from t2t_keras.serving.export import ctranslate2_model
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from tests.system.in_process import run_program
 from tests.system.random_model import (
     CONFIG,
     as_trained_model,
-    make_next_scorer,
     make_scorer,
-    random_lines,
     random_model,
     random_vocabulary,
 )
@@ -108,19 +104,6 @@ def test_it_computes_the_same_probabilities(hostile, pairs, tmp_path):
     )
 
 
-def test_learned_positions_can_be_expressed(tmp_path):
-    vocabulary = random_vocabulary()
-    sizes = dataclasses.replace(CONFIG.model, learned_positions=35)
-    config = dataclasses.replace(CONFIG, model=sizes)
-    model = models.build_model(config, vocabulary.size)
-    trained = as_trained_model(model, vocabulary)
-    pair = ([*range(3, 20)], [*range(40, 70)])
-    directory = export_ctranslate2(trained, tmp_path)
-    assert position_encodings(model, 35).shape == (35, CONFIG.model.d_model)
-    log_probs = score_pairs(directory, trained, [pair])
-    np.testing.assert_allclose(log_probs, score_all(trained, [pair]), rtol=1e-5)
-
-
 MARIAN = MappingProxyType(
     {
         **{"activation": "swish", "position_layout": "halves_t2t"},
@@ -184,82 +167,6 @@ def test_an_activation_that_it_does_not_have_is_refused(hostile, tmp_path):
         export_ctranslate2(trained, tmp_path / "base")
 
 
-def no_scale(spec):
-    for stack in (spec.encoder, spec.decoder):
-        stack.scale_embeddings = False
-
-
-def start_from_padding(spec):
-    spec.decoder.start_from_zero_embedding = False
-
-
-def sines_first(spec):
-    for stack in (spec.encoder, spec.decoder):
-        encodings = stack.position_encodings.encodings
-        apart = np.concatenate([encodings[:, 0::2], encodings[:, 1::2]], axis=1)
-        stack.position_encodings.encodings = apart
-
-
-def scale_of_padded_heads(spec):
-    for layer in (*spec.encoder.layer, *spec.decoder.layer):
-        layer.self_attention.queries_scale = 7**-0.5
-
-
-def keys_for_values(spec):
-    for layer in spec.decoder.layer:
-        weight = layer.attention.linear[1].weight
-        layer.attention.linear[1].weight = np.roll(weight, len(weight) // 2, axis=0)
-
-
-def pre_norm(spec):
-    spec.encoder.pre_norm = True
-
-
-WRONG = (
-    no_scale,
-    start_from_padding,
-    sines_first,
-    scale_of_padded_heads,
-    keys_for_values,
-    pre_norm,
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
-def test_wrong_variants_have_other_probabilities(
-    hostile, pairs, tmp_path, monkeypatch, wrong
-):
-    right = ctranslate2_model._build_spec
-
-    def changed(*arguments):
-        spec = right(*arguments)
-        wrong(spec)
-        return spec
-
-    monkeypatch.setattr(ctranslate2_model, "_build_spec", changed)
-    directory = export_ctranslate2(hostile, tmp_path)
-    found = np.array(score_pairs(directory, hostile, pairs))
-    expected = np.array(score_all(hostile, pairs))
-    # A hundred times the tolerance of the correct export.
-    assert np.max(np.abs(found / expected - 1.0)) > 1e-3
-
-
-@pytest.mark.slow
-def test_another_epsilon_changes_the_probabilities(
-    hostile, pairs, tmp_path, monkeypatch
-):
-    right = ctranslate2_model._config
-
-    def changed(*arguments):
-        return {**right(*arguments), "layer_norm_epsilon": 1e-3}
-
-    monkeypatch.setattr(ctranslate2_model, "_config", changed)
-    directory = export_ctranslate2(hostile, tmp_path)
-    found = np.array(score_pairs(directory, hostile, pairs))
-    assert np.max(np.abs(found / score_all(hostile, pairs) - 1.0)) > 1e-4
-
-
 def test_restricted_attention_cannot_be_expressed(hostile, tmp_path):
     model = models.build_model(
         dataclasses.replace(
@@ -314,67 +221,6 @@ def test_it_finds_the_same_translations(reverse_run, trained, ours, theirs, piec
             assert best > log_prob, (source, line, target)
     assert same >= 0.99 * len(sources)
     assert {line.text for line in lines[:3]} == {r for _, r in reverse_run.held_out[:3]}
-
-
-def plain_search(
-    next_log_probs: Callable[[tuple[int, ...]], np.ndarray],
-    limit: int,
-    ranks: int,
-    cut: bool,
-) -> tuple[tuple[int, ...], float]:
-    """Returns the best ids of a beam search without a cache, and their log p.
-
-    Args:
-        next_log_probs: Function of a prefix that returns log p [V] of the next id.
-        limit: Maximum number of ids, EOS included.
-        ranks: Number of a step's best candidates that may end.
-        cut: Whether candidates of the last step count without EOS, or all must end.
-    """
-    live, finished = [((), 0.0)], []
-    for position in range(limit):
-        last = position + 1 == limit
-        candidates = [
-            ((*ids, word), log_prob + row[word])
-            for ids, log_prob in live
-            for row in [next_log_probs(ids)]
-            for word in ([EOS] if last and not cut else range(EOS, len(row)))
-        ]
-        candidates = sorted(candidates, key=lambda one: -one[1])[: 2 * WIDTH]
-        finished += [
-            one for one in candidates[:ranks] if one[0][-1] == EOS or (last and cut)
-        ]
-        live = [one for one in candidates if one[0][-1] != EOS][:WIDTH]
-    return max(finished, key=lambda one: one[1])
-
-
-def test_differences_follow_from_the_two_rules(
-    reverse_run, trained, ours, theirs, piece_ids
-):
-    """With sources longer than in training, other letters, and repeated letters."""
-    vocabulary = trained.vocabulary
-    known = [source for source, _ in reverse_run.held_out[:20]]
-    sources = [f"{a} {b}" for a, b in zip(known[:10], known[10:], strict=True)]
-    sources += random_lines(10, seed=4, longest=3)
-    lines = ours.translate([source.encode() for source in sources])
-    read_next = make_next_scorer(trained.model)
-    for source, line in zip(sources, lines, strict=True):
-        ids = vocabulary.encode(source)
-        limit = len(ids) + EXTRA_LENGTH
-        next_log_probs = functools.cache(functools.partial(read_next, tuple(ids)))
-        plain, log_prob = plain_search(
-            next_log_probs, limit, ranks=2 * WIDTH, cut=False
-        )
-        assert line.text == vocabulary.decode(plain)
-        best = line.hypotheses[0].log_prob
-        assert best == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
-        plain, log_prob = plain_search(next_log_probs, limit, ranks=WIDTH, cut=True)
-        ((answer, found),) = ctranslate2_answers(
-            theirs, [vocabulary.pieces(ids[:-1])], limit
-        )
-        assert tuple(piece_ids[piece] for piece in answer) == plain
-        assert found == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
-    # The model is not confident about some lines, which makes the search matter.
-    assert min(line.hypotheses[0].log_prob for line in lines) < -1.0
 
 
 def test_the_program_writes_versions_with_the_vocabulary(own_run):

@@ -1,183 +1,82 @@
-"""Exports of a trained model, loaded by a process without this project."""
+"""Exports of a trained model: their files, signatures and versions.
+
+For their translations, see tests/system/test_serving_equality.py.
+"""
 
 import hashlib
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.serving.export.validation import (
     list_ops,
     list_signatures,
     read_meta_graph,
 )
 from t2t_keras.training.checkpoints import steps_in
-from tests.forked import REPOSITORY, ForkedProcess
-from tests.system.hostile_lines import BLANK, LINES, LONG
+from tests.forked import ForkedProcess
 from tests.system.in_process import run_program
 from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 
-def make_batches(held_out):
-    """Returns batches of 0, 1, 2 and 33 texts, including hostile ones."""
-    letters = [source.encode() for source, _ in held_out[:50]]
-    mixed = [*LINES, *letters[: 33 - len(LINES)]]
-    return [[], letters[:1], [b""], [LONG.encode(), letters[7]], mixed, mixed[::-1]]
-
-
-@pytest.fixture(scope="module")
-def ids(trained, reverse_run):
-    """Padded sources of different lengths; the last row is all padding."""
-    rows = [trained.vocabulary.encode(s) for s, _ in reverse_run.held_out[:6]] + [[]]
-    width = max(map(len, rows)) + 2
-    return [[*row, *[0] * (width - len(row))] for row in rows]
-
-
-@pytest.fixture(scope="module")
-def answers(reverse_run, ids):
-    """Answers of the run's export to a program without this project."""
-    batches = make_batches(reverse_run.held_out)
-    asked = {"batches": [[text.hex() for text in b] for b in batches], "ids": ids}
-    # A forked process would have imported this project.
-    done = subprocess.run(
-        [sys.executable, "tests/system/client.py", reverse_run.model_dir.export / "1"],
-        input=json.dumps(asked).encode(),
-        capture_output=True,
-        cwd=REPOSITORY,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
-
-
-def test_the_client_does_not_import_this_project(answers):
-    assert "t2t_keras" not in answers["modules"]
-    assert {"tensorflow", "tensorflow_text"} <= set(answers["modules"])
-
-
-@pytest.mark.parametrize("loader", ["objects", "session"])
-def test_the_export_translates_as_the_translator_does(
-    answers, reverse_run, make_translator, loader
-):
-    batches = make_batches(reverse_run.held_out)
-    assert [len(batch) for batch in batches] == [0, 1, 1, 2, 33, 33]
-    for batch, answer in zip(batches, answers[loader], strict=True):
-        expected = make_translator(4).translate(batch)
-        texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
-        assert texts == [line.text for line in expected]
-        scores = [line.hypotheses[0].score for line in expected]
-        np.testing.assert_allclose(answer["score"], scores, rtol=1e-5, atol=1e-5)
-        assert answer["truncated"] == [line.truncated for line in expected]
-
-
-def test_only_blank_texts_have_empty_translations(answers):
-    mixed = answers["session"][4]
-    for index in BLANK:
-        assert (mixed["translation"][index], mixed["score"][index]) == ("", 0.0)
-    assert bytes.fromhex(mixed["translation"][0]) == b"d c b a"
-    assert sum(score == 0.0 for score in mixed["score"]) == len(BLANK)
-    nothing = {"translation": [], "score": [], "truncated": []}
-    assert answers["session"][0] == nothing
-
-
-def test_the_signature_of_ids_returns_the_search_result(answers, trained, ids):
-    result = search_translations(
-        trained.model,
-        tf.constant(ids, tf.int32),
-        BeamSearchSettings(beam_size=4, alpha=0.6, n_best=1),
-        extra_length=5,
-    )
-    assert answers["ids"]["output_ids"] == result.tokens[:, 0].numpy().tolist()
-    assert answers["ids"]["output_length"] == result.lengths[:, 0].numpy().tolist()
-    np.testing.assert_allclose(answers["ids"]["score"], result.scores[:, 0], atol=1e-5)
-
-
 def describe(infos):
-    """Returns (name, dtype, shape) of a signature's tensors; None for any rank."""
-    return {
-        (
-            name,
-            tf.dtypes.as_dtype(info.dtype).name,
-            None
-            if info.tensor_shape.unknown_rank
-            else tuple(dim.size for dim in info.tensor_shape.dim),
-        )
+    """Returns name, dtype and shape of a signature's tensors; ? is any size or rank."""
+    return sorted(
+        f"{name} {tf.dtypes.as_dtype(info.dtype).name} "
+        + "?" * info.tensor_shape.unknown_rank
+        + " ".join(str(dim.size) for dim in info.tensor_shape.dim).replace("-1", "?")
         for name, info in infos.items()
-    }
+    )
 
 
-BEST = (
-    ("translation", "string", (-1,)),
-    ("score", "float32", (-1,)),
-    ("truncated", "bool", (-1,)),
-)
-TEXT = (("text", "string", (-1,)),)
-PAIR = (("source", "string", (-1,)), ("target", "string", (-1,)))
-TARGET = (
-    ("target_tokens", "string", (-1, -1)),
-    ("target_length", "int32", (-1,)),
-    ("truncated", "bool", (-1,)),
-)
-# Inputs and outputs of each signature; -1 for a size that varies, None for any rank. A
-# change in one of these lines breaks every client.
+BEST = ("score float32 ?", "translation string ?", "truncated bool ?")
+PAIR = ("source string ?", "target string ?")
+TARGET = ("target_length int32 ?", "target_tokens string ? ?", "truncated bool ?")
+# Inputs and outputs of each signature. A change in one of these lines breaks every
+# client.
 CONTRACT = (
-    ("serving_default", TEXT, BEST),
+    ("serving_default", ("text string ?",), BEST),
     (
         "translate_with_options",
-        (
-            *TEXT,
-            ("beam_size", "int32", None),
-            ("alpha", "float32", None),
-            ("max_length", "int32", None),
-        ),
+        ("alpha float32 ?", "beam_size int32 ?", "max_length int32 ?", "text string ?"),
         BEST,
     ),
     (
         "nbest",
-        TEXT,
+        ("text string ?",),
         (
-            ("translations", "string", (-1, 4)),
-            ("scores", "float32", (-1, 4)),
-            ("lengths", "int32", (-1, 4)),
-            ("truncated", "bool", (-1,)),
+            *("lengths int32 ? 4", "scores float32 ? 4", "translations string ? 4"),
+            "truncated bool ?",
         ),
     ),
     (
         "score",
         PAIR,
         (
-            *TARGET,
-            ("log_prob", "float32", (-1,)),
-            ("score", "float32", (-1,)),
-            ("token_log_probs", "float32", (-1, -1)),
+            *("log_prob float32 ?", "score float32 ?", *TARGET),
+            "token_log_probs float32 ? ?",
         ),
     ),
     (
         "attention",
         PAIR,
         (
-            *TARGET,
-            ("source_tokens", "string", (-1, -1)),
-            ("source_length", "int32", (-1,)),
-            ("encoder_attention", "float32", (-1, 1, 4, -1, -1)),
-            ("decoder_attention", "float32", (-1, 1, 4, -1, -1)),
-            ("memory_attention", "float32", (-1, 1, 4, -1, -1)),
+            *(f"{part}_attention float32 ? 1 4 ? ?" for part in ("decoder", "encoder")),
+            *("memory_attention float32 ? 1 4 ? ?", *TARGET),
+            *("source_length int32 ?", "source_tokens string ? ?"),
         ),
     ),
     (
         "translate_ids",
-        (("input_ids", "int32", (-1, -1)),),
+        ("input_ids int32 ? ?",),
         (
-            ("output_ids", "int32", (-1, -1)),
-            ("output_length", "int32", (-1,)),
-            ("score", "float32", (-1,)),
-            ("truncated", "bool", (-1,)),
+            *("output_ids int32 ? ?", "output_length int32 ?", "score float32 ?"),
+            "truncated bool ?",
         ),
     ),
 )
@@ -189,7 +88,7 @@ def test_the_signatures_are_those_that_servers_rely_on(reverse_run):
         name: (describe(definition.inputs), describe(definition.outputs))
         for name, definition in list_signatures(graph).items()
     }
-    assert found == {name: (set(ins), set(outs)) for name, ins, outs in CONTRACT}
+    assert found == {name: (sorted(i), sorted(o)) for name, i, o in CONTRACT}
 
 
 def test_every_op_is_one_that_a_server_of_2_20_has(reverse_run):

@@ -12,7 +12,6 @@ from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Translator
-from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.runs import exporting
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
@@ -26,7 +25,6 @@ from t2t_keras.serving.export.validation import (
 )
 from t2t_keras.text.reading import TextReader
 from t2t_keras.training import checkpoints
-from tests.system.c_programs import run_c
 from tests.system.random_model import (
     CONFIG,
     as_trained_model,
@@ -66,11 +64,6 @@ def random_trained_model(tmp_path_factory, **sizes):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    return random_trained_model(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def shallow(tmp_path_factory):
     """A model of one layer, which exports and compiles in half the time."""
     return random_trained_model(tmp_path_factory, num_layers=1)
 
@@ -112,28 +105,7 @@ def translate_lines(trained):
     return translator.translate(LINES)
 
 
-IDS_SIGNATURES = ("detokenize", "serving_default", "translate_ids")
-
-
-@pytest.mark.parametrize(
-    ("warm_up", "names"),
-    [pytest.param("none", [], marks=pytest.mark.slow), ("all", [*IDS_SIGNATURES])],
-)
-def test_the_chosen_signatures_are_warmed_up(shallow, tmp_path, warm_up, names):
-    model_dir = ModelDir(tmp_path)
-    settings = dataclasses.replace(SETTINGS, warm_up=warm_up)
-    version = exporting.export(shallow, model_dir, "ids", settings)
-    requests = list(read_warm_up(version))
-    assert sorted({each.signature_name for each in requests}) == names
-    card = json.loads((version / "model_card.json").read_text())
-    assert sorted(card["warm_up"]) == names
-    assert sorted(card["signatures"]) == [*IDS_SIGNATURES]
-    assert model_dir.run_card()["export_ids"]["warm_up"] == [warm_up]
-    assert exporting.newest_export(shallow, model_dir, "ids", settings) == version
-    assert exporting.newest_export(shallow, model_dir, "ids", SETTINGS) is None
-
-
-def test_the_batches_of_a_server_limit_the_default_signature_alone(shallow, tmp_path):
+def test_the_batches_of_a_server_limit_the_default_signature_alone(trained, tmp_path):
     """Only that one is warmed up with the largest batch."""
     model_dir = ModelDir(tmp_path)
     model_dir.export_ids.mkdir()
@@ -141,23 +113,23 @@ def test_the_batches_of_a_server_limit_the_default_signature_alone(shallow, tmp_
     path.write_text("max_batch_size { value: 4 }")
     for warm_up in ("all", "translate_ids,serving_default"):
         settings = dataclasses.replace(SETTINGS, warm_up=warm_up)
-        with pytest.raises(UserError, match="at most 4 rows in a request"):
-            exporting.export(shallow, model_dir, "ids", settings)
+        with pytest.raises(UserError, match=r"at most 4 rows .* have 8"):
+            exporting.export(trained, model_dir, "ids", settings)
+        assert list(model_dir.export_ids.iterdir()) == [path]
     settings = dataclasses.replace(SETTINGS, warm_up="translate_ids")
-    version = exporting.export(shallow, model_dir, "ids", settings)
+    version = exporting.export(trained, model_dir, "ids", settings)
     assert [len(each.inputs["input_ids"]) for each in read_warm_up(version)] == [1]
     wrong = dataclasses.replace(SETTINGS, warm_up="nbest")
     with pytest.raises(UserError, match="ids has no signature 'nbest'"):
-        exporting.export(shallow, model_dir, "ids", wrong)
+        exporting.export(trained, model_dir, "ids", wrong)
 
 
 @pytest.mark.slow
-def test_the_signatures_are_those_of_the_settings(version, bfloat16_version):
-    for export_format, directory in (("text", version), ("ids", bfloat16_version)):
-        found = list_signatures(read_meta_graph(directory))
-        assert {*SETTINGS.signatures(export_format)} == found.keys()
-        (default,) = {each.signature_name for each in read_warm_up(directory)}
-        assert default == "serving_default"
+def test_the_signatures_are_those_of_the_settings(version):
+    found = list_signatures(read_meta_graph(version))
+    assert {*SETTINGS.signatures("text")} == found.keys()
+    (default,) = {each.signature_name for each in read_warm_up(version)}
+    assert default == "serving_default"
 
 
 @pytest.mark.slow
@@ -235,29 +207,13 @@ def test_each_text_has_its_own_options(served, trained):
 
 
 @pytest.mark.slow
-def test_attention_has_all_layers(served, trained):
-    source, target = "the old house", "a tree"
-    found = ask(served, "attention", source=strings([source]), target=strings([target]))
-    ids = [[*trained.vocabulary.encode(text)[:-1][:6], 1] for text in (source, target)]
-    expected = attention_maps(
-        trained.model, tf.constant([ids[0]]), tf.constant([[0, *ids[1][:-1]]])
-    )
-    for name, maps in expected._asdict().items():
-        np.testing.assert_allclose(found[f"{name}_attention"], maps, atol=1e-6)
-    pieces = [name.encode() for name in trained.vocabulary.pieces(ids[1])]
-    assert found["target_tokens"][0].tolist() == pieces
-
-
-@pytest.fixture(scope="module")
-def xla_version(shallow, model_dir):
-    settings = dataclasses.replace(SETTINGS, xla=True, batch_sizes=(8,))
-    return exporting.export(shallow, model_dir, "text", settings)
-
-
-@pytest.mark.slow
 def test_xla_gives_the_same_results_in_a_directory_of_its_own(
-    shallow, xla_version, model_dir
+    trained, model_dir, monkeypatch
 ):
+    # Each shape that is asked for is compiled, which takes seconds.
+    monkeypatch.setattr(exporting, "validate", lambda *_, **__: None)
+    settings = dataclasses.replace(SETTINGS, xla=True, batch_sizes=(8,))
+    xla_version = exporting.export(trained, model_dir, "text", settings)
     assert xla_version == model_dir.export_xla / "1"
     functions = read_meta_graph(xla_version).graph_def.library.function
     assert [f for f in functions if f.attr["_XlaMustCompile"].b]
@@ -266,40 +222,44 @@ def test_xla_gives_the_same_results_in_a_directory_of_its_own(
     rows = [each.inputs["text"].shape for each in requests]
     assert rows == [(8,)] * len(buckets_up_to(LIMIT)) + [(1,)]
     assert {each.signature_name for each in requests} == {"serving_default"}
-    expected = translate_lines(shallow)
+    expected = translate_lines(trained)
     with open_session(xla_version) as session:
         found = ask(session, "serving_default", text=strings(LINES))
-        assert len(ask(session, "serving_default", text=strings([]))["score"]) == 0
     texts = [text.decode() for text in found["translation"]]
     assert texts == [line.text for line in expected]
     scores = [line.hypotheses[0].score for line in expected]
     np.testing.assert_allclose(found["score"], scores, atol=TOLERANCE)
+    assert list_ops(read_meta_graph(xla_version)) - CORE_OPS == TOKENIZER_OPS
     readme = (xla_version.parent / "README.md").read_text()
     assert "--xla_cpu_compilation_enabled" in readme
 
 
-@pytest.fixture(scope="module")
-def bfloat16_version(shallow, model_dir):
-    settings = dataclasses.replace(SETTINGS, precision="bfloat16")
-    return exporting.export(shallow, model_dir, "ids", settings)
-
-
-@pytest.mark.slow
-def test_bfloat16_is_stored_in_half_the_space(shallow, bfloat16_version):
-    files = str(bfloat16_version / "variables/variables")
-    reader = tf.train.load_checkpoint(files)
+def test_bfloat16_and_the_chosen_signatures(trained, tmp_path):
+    """Weights in half the space, and warm-up requests of all signatures."""
+    model_dir = ModelDir(tmp_path)
+    settings = dataclasses.replace(SETTINGS, precision="bfloat16", warm_up="all")
+    version = exporting.export(trained, model_dir, "ids", settings)
+    names = ["detokenize", "serving_default", "translate_ids"]
+    assert sorted({each.signature_name for each in read_warm_up(version)}) == names
+    card = json.loads((version / "model_card.json").read_text())
+    assert sorted(card["warm_up"]) == sorted(card["signatures"]) == names
+    assert model_dir.run_card()["export_ids"]["warm_up"] == ["all"]
+    assert exporting.newest_export(trained, model_dir, "ids", settings) == version
+    assert exporting.newest_export(trained, model_dir, "ids", SETTINGS) is None
+    assert list_ops(read_meta_graph(version)) <= CORE_OPS
+    reader = tf.train.load_checkpoint(str(version / "variables/variables"))
     kinds = {
         name: kind
         for name, kind in reader.get_variable_to_dtype_map().items()
         if name != "_CHECKPOINTABLE_OBJECT_GRAPH"
     }
     assert set(kinds.values()) <= {tf.bfloat16, tf.int64}  # save counters, if any
-    ids = shallow.vocabulary.encode(LINES[0])
-    with open_session(bfloat16_version) as session:
+    ids = trained.vocabulary.encode(LINES[0])
+    with open_session(version) as session:
         found = ask(session, "translate_ids", input_ids=np.array([ids], np.int32))
     # Rounding the weights to 8 bits changes the score a little.
     tokens = [token for token in found["output_ids"][0].tolist() if token]
-    exact = make_scorer(shallow.model)(ids, tokens)
+    exact = make_scorer(trained.model)(ids, tokens)
     penalty = ((5 + len(tokens)) / 6) ** CONFIG.decoding.alpha
     assert found["score"][0] == pytest.approx(exact / penalty, rel=0.05)
 
@@ -339,73 +299,3 @@ def test_a_failed_export_leaves_no_files(trained, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="refused"):
         exporting.export(trained, model_dir, "ids", SETTINGS)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_version_that_the_existing_batching_config_refuses_is_not_written(
-    shallow, tmp_path
-):
-    model_dir = ModelDir(tmp_path)
-    small = dataclasses.replace(SETTINGS, batch_sizes=(1, 4))
-    exporting.export(shallow, model_dir, "ids", small)
-    assert exporting.find_differing_server_files(model_dir, "ids", small) == []
-    path = model_dir.export_ids / "batching.config"
-    for text, most in (
-        (path.read_text(), 4),
-        ("max_batch_size { value: 7 }", 7),
-        # A request that is split counts as a whole.
-        (
-            "max_batch_size { value: 6 } max_execution_batch_size { value: 2 }"
-            "enable_large_batch_splitting { value: true }",
-            6,
-        ),
-    ):
-        path.write_text(text)
-        with pytest.raises(UserError) as caught:
-            exporting.export(shallow, model_dir, "ids", SETTINGS)
-        assert f"at most {most} rows" in str(caught.value)
-        assert "this export have 8." in str(caught.value)
-        versions = [each.name for each in model_dir.export_ids.iterdir()]
-        assert sorted(each for each in versions if each.isdigit()) == ["1"]
-    # By default, a server takes a thousand rows.
-    path.write_text("num_batch_threads { value: 3 }")
-    version = exporting.export(shallow, model_dir, "ids", SETTINGS)
-    assert version.name == "2"
-    assert exporting.find_differing_server_files(model_dir, "ids", SETTINGS) == [path]
-    named = dataclasses.replace(SETTINGS, model_name="other", xla=True)
-    kept = {
-        each.name
-        for each in exporting.find_differing_server_files(model_dir, "ids", named)
-    }
-    rendered = {"compose.yaml", "kubernetes.yaml", "README.md"}
-    assert kept == {path.name, "models.config", *rendered}
-
-
-@pytest.mark.slow
-def test_every_op_is_one_that_a_server_of_2_20_has(xla_version, bfloat16_version):
-    """For exports of a parser, see tests/system/test_parser.py."""
-    assert list_ops(read_meta_graph(xla_version)) - CORE_OPS == TOKENIZER_OPS
-    assert list_ops(read_meta_graph(bfloat16_version)) <= CORE_OPS
-
-
-@pytest.mark.slow
-def test_the_c_program_answers_like_the_session(c_programs, xla_version):
-    """Like a server, it has neither Python nor this project.
-
-    For exports without XLA, see tests/system/test_serving_equality.py.
-    """
-    with open_session(xla_version) as session:
-        expected = ask(session, "serving_default", text=strings(LINES))
-    stdin = "".join(f"{line}\n" for line in LINES).encode()
-    without = c_programs / "translate_no_xla"
-    status, output, messages = run_c(without, xla_version, "8", stdin=stdin)
-    assert (status, output) == (1, b"")
-    assert "XLA compilation disabled" in messages[0]
-    compiling = c_programs / "translate"
-    status, output, messages = run_c(compiling, xla_version, "8", stdin=stdin)
-    assert status == 0, messages
-    rows = [line.split("\t", 1) for line in output.decode().split("\n")[:-1]]
-    texts = [text.decode() for text in expected["translation"]]
-    assert [row[1] for row in rows] == texts
-    scores = [float(row[0]) for row in rows]
-    np.testing.assert_allclose(scores, expected["score"], atol=1e-5)

@@ -10,15 +10,14 @@ import re
 import pytest
 
 from t2t_keras import Run, UserError
-from t2t_keras.decoding.sampling import Sampling
+from t2t_keras.runs import exporting
 from t2t_keras.runs.export_settings import ExportSettings
-from t2t_keras.runs.exporting import newest_export
 from t2t_keras.runs.shortlists import read_lexicon
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
 from t2t_keras.text.word_alignments import format_links
 from tests.system.in_process import run_program
-from tests.system.random_model import CONFIG, random_lines, random_vocabulary
+from tests.system.random_model import CONFIG, pad_ids, random_lines, random_vocabulary
 from tests.system.test_ensembles import make_run
 
 SOURCES = (*random_lines(5, seed=3), "", "tree  Bäumelein")
@@ -35,7 +34,8 @@ def vocabulary():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, vocabulary):
-    return make_run(tmp_path_factory.mktemp("runs") / "one", vocabulary, 5)
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    return make_run(folder, vocabulary, 5, num_layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -148,58 +148,48 @@ def test_all_words_change_nothing_and_few_are_obeyed(run, vocabulary, lexicon):
 
 
 @pytest.mark.slow
-def test_an_export_translates_as_the_program_and_names_its_shortlist(run, lexicon):
+def test_an_export_translates_as_the_program_and_names_its_shortlist(
+    run, vocabulary, lexicon
+):
     api = Run(run.path)
     options = {"shortlist": lexicon, "shortlist_size": 40, "beam_size": 2}
-    expected = list(api.translate(LINES, **options))
-    limits = {"max_source_length": 16, "prefix": True}
-    version = api.export(**options, **limits)
-    signature, text = "serving_default", {"text": [line.encode() for line in LINES]}
+    lines = [line for line in LINES if line]
+    expected = list(api.translate(lines, **options))
+    version = api.export("ids", **options, max_source_length=16)
+    ids = pad_ids([vocabulary.encode(line) for line in lines]).numpy()
     with open_session(version) as session:
-        best = session.ask(Request(signature, text))
-    decoded = [each.decode() for each in best["translation"]]
+        best = session.ask(Request("serving_default", {"input_ids": ids}))
+    decoded = [vocabulary.decode(row.tolist()) for row in best["output_ids"]]
     assert decoded == [line.text for line in expected]
-    assert best["score"] == pytest.approx(
-        [line.hypotheses[0].score for line in expected], abs=1e-5
-    )
+    scores = [line.hypotheses[0].score for line in expected]
+    assert best["score"] == pytest.approx(scores, abs=1e-5)
     card = json.loads((version / "model_card.json").read_text())
     assert card["shortlist"]["size"] == 40
     assert api.evaluate(**options).perplexity
     assert not list(run.path.glob("translations/*"))  # it is no score of the run
-    settings = ExportSettings(CONFIG.decoding.override(beam_size=2), **limits)
+    settings = ExportSettings(
+        CONFIG.decoding.override(beam_size=2), max_source_length=16
+    )
     trained = api.trained(shortlist=lexicon, shortlist_size=40)
-    assert newest_export(trained, run, "text", settings) == version
+    assert exporting.newest_export(trained, run, "ids", settings) == version
     other = api.trained(shortlist=lexicon, shortlist_size=41)
-    assert newest_export(other, run, "text", settings) is None
-    assert newest_export(api.trained(), run, "text", settings) is None
+    assert exporting.newest_export(other, run, "ids", settings) is None
+    assert exporting.newest_export(api.trained(), run, "ids", settings) is None
     with pytest.raises(UserError, match="--shortlist_size must be at least 25"):
-        api.export(**{**options, "shortlist_size": 24}, **limits)
+        options["shortlist_size"] = 24
+        api.export(**options, max_source_length=16, prefix=True)
 
 
-@pytest.mark.parametrize(
-    ("own_flags", "own"),
-    [
-        pytest.param(
-            ("--beam_size=3",), {"beam_size": 3}, marks=pytest.mark.slow, id="beam"
-        ),
-        pytest.param(
-            ("--sample", "--seed=9", "--top_k=30", "--top_p=0.97", "--temperature=1.2"),
-            {"sample": Sampling(seed=9, top_k=30, top_p=0.97, temperature=1.2)},
-            marks=pytest.mark.slow,
-            id="sample",
-        ),
-    ],
-)
-def test_all_options_of_decoding_together(
-    own_flags, own, vocabulary, lexicon, tmp_path
-):
+@pytest.mark.slow
+def test_all_options_of_decoding_together(vocabulary, lexicon, tmp_path):
     """As a program and from Python, in any batch."""
     # A prefix can be as long as the model has positions, and the shortlist holds it.
-    run = make_run(tmp_path / "first", vocabulary, 5, learned_positions=30)
+    sizes = {"encoder_layers": 1, "decoder_layers": 1, "learned_positions": 30}
+    run = make_run(tmp_path / "first", vocabulary, 5, **sizes)
     second = make_run(tmp_path / "second", vocabulary, 7, num_layers=1)
     options = {
         **{"ensemble_with": [second.path], "shortlist": lexicon, "shortlist_size": 45},
-        **{"length_penalty": "power", "alpha": 0.8, "min_length": 3},
+        **{"beam_size": 3, "length_penalty": "power", "alpha": 0.8, "min_length": 3},
         **{"no_repeat_ngram": 2, "suppress_unknown": True, "extra_length": 7},
         **{"rerank": "mbr", "candidates": 3, "n_best": 2, "target_tag": "a"},
     }
@@ -213,13 +203,13 @@ def test_all_options_of_decoding_together(
     flags += ["--alignment_heads=1:2", f"--alignments={tmp_path}/links"]
     lines = [f"{line}\t{start}" for line, start in zip(LINES, prefixes, strict=True)]
     done = run_program(
-        *("translate", f"--model_dir={run.path}", *flags, *own_flags),
+        *("translate", f"--model_dir={run.path}", *flags),
         stdin="\n".join(lines).encode(),
     )
     assert (done.status, done.stderr) == (0, "")
     ask = functools.partial(
         *(Run(run.path).translate, LINES),
-        **{**options, **own, "prefixes": prefixes},
+        **{**options, "prefixes": prefixes},
         alignments=True,
         alignment_heads="1:2",
     )
