@@ -1,6 +1,5 @@
 """Commands of the pages, executed one after the other with small models."""
 
-import contextlib
 import os
 import random
 import re
@@ -13,11 +12,12 @@ from types import MappingProxyType
 
 import pytest
 
-from benchmarks.server_process import started_server
 from t2t_keras.input_pipeline.records.manifest import read_manifest
+from t2t_keras.runs import exporting
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.forked import REPOSITORY, command_path
+from tests.serving.fake_server import serve, shout
 from tests.system.in_process import run_program
 
 SMALL = (
@@ -35,8 +35,7 @@ TEXT = tuple(
     for split in ("train", "dev")
     for side, language in (("source", "en"), ("target", "de"))
 )
-# Pages and their sections; all if none are named. Tests of other pages train models as
-# large as theirs.
+# Pages and their sections; all if none are named.
 PAGES = MappingProxyType(
     {
         "transformers.md": (),
@@ -118,26 +117,26 @@ def sandbox(short_run, tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def marked(page: str):
-    """The page, in the slow tier, or in the release tier if training is all it does."""
-    trains = page in ("alignments.md", "terminology.md")
-    return pytest.param(page, marks=pytest.mark.release if trains else pytest.mark.slow)
+@pytest.fixture
+def fake_export(monkeypatch):
+    """SavedModels take long; test_search_options.py makes and serves one."""
+    monkeypatch.setattr(exporting, "export", lambda *_: Path("export/1"))
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
-@pytest.mark.usefixtures("sandbox")
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("sandbox", "fake_export", "fake_stepper")
 def test_the_commands_of_a_page_work(page):
     found = commands(page, PAGES[page])
     assert found
-    with contextlib.ExitStack() as servers:
+    with serve(shout) as (server, _):
         for command in found:
-            for old, new in REPLACED.items():
+            for old, new in {**REPLACED, "localhost:8500": server}.items():
                 command = command.replace(old, new)
-            run_command(command, servers)
+            run_command(command)
 
 
-def run_command(command: str, servers: contextlib.ExitStack) -> None:
+def run_command(command: str) -> None:
     """Runs one command, programs in this process."""
     before, _, call = command.rpartition("python -m t2t_keras.")
     if not before and command == call:
@@ -146,9 +145,6 @@ def run_command(command: str, servers: contextlib.ExitStack) -> None:
         return
     program, *flags = shlex.split(call)
     stdin = run_shell(before.rstrip("| ")) if before else b""
-    if program == "client":
-        server = servers.enter_context(started_server(Path("runs/tiny/export")))
-        flags = [flag.replace("localhost:8500", server.address) for flag in flags]
     done = run_program(program, *flags, *small_flags(program, flags), stdin=stdin)
     assert done.status == 0, (command, done.stderr)
     check_results(program, flags, done, stdin)
