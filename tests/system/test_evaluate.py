@@ -71,15 +71,11 @@ def test_a_run_without_a_test_set_and_what_it_proposes(evaluate, own_run):
 
 
 def test_other_files_are_scored(evaluate, own_run, tmp_path):
-    source, reference = tmp_path / "in.gz", tmp_path / "ref"
-    source.write_bytes(gzip.compress(b"a b c\nj i h g\n"))
-    reference.write_bytes(b"c b a\ng h i x\n")
+    both = tmp_path / "both.tsv.gz"
+    both.write_bytes(gzip.compress(b"a b c\tc b a\nj i h g\tg h i x\n"))
     before = own_run.run_card()
     output = tmp_path / "out.txt"
-    done = evaluate(
-        *(f"--source={source}", f"--reference={reference}", f"--output={output}"),
-        "--tokenize=char",
-    )
+    done = evaluate(f"--source={both}", f"--output={output}", "--tokenize=char")
     assert done.status == 0
     assert output.read_text() == "c b a\ng h i j\n"
     found = corpus_scores(["c b a", "g h i j"], ["c b a", "g h i x"], "char")
@@ -108,15 +104,6 @@ def test_every_line_is_scored_and_written(evaluate, tmp_path):
     assert "without 2 pairs" in done.lines[3]
     assert "2 of 5 lines have no text" in done.stderr
     assert "1 of 5 lines are not valid UTF-8" in done.stderr
-
-
-def test_both_sides_in_one_file(evaluate, tmp_path):
-    path = tmp_path / "both.tsv"
-    path.write_bytes(b"a b c\tc b a\nj i h g\tg h i j\n")
-    done = evaluate(f"--source={path}")
-    assert done.status == 0
-    assert done.lines[0].startswith("test: 2 sentences")
-    assert done.lines[2].startswith("  chrF 100.00")
 
 
 def test_the_dev_split_by_the_tokenizer_of_the_run(evaluate_short, own_short_run):
@@ -234,22 +221,6 @@ def test_scores_of_files_for_scripts(texts):
         ascii_quotes=True,
     )
     assert json.loads(done.stdout) == expected.as_dict()
-
-
-def test_what_a_model_wrote_has_the_scores_of_the_model(evaluate, tmp_path):
-    source, reference = tmp_path / "in.txt", tmp_path / "ref.txt"
-    source.write_text("a b c d e\nj i h g\nf e d\n")
-    reference.write_text("e d c b a\ng h i x\nd e f g\n")
-    output = tmp_path / "out.txt"
-    files = (f"--source={source}", f"--reference={reference}", f"--output={output}")
-    scores = evaluate(*files).lines
-    done = run_program("evaluate", f"--hypotheses={output}", f"--reference={reference}")
-    assert done.status == 0
-    rows = done.lines[3].split()
-    assert rows[1:3] == [line.split()[1] for line in scores[1:3]]
-    assert [line.split()[-1] for line in done.lines[5:7]] == [
-        line.split()[-1] for line in scores[1:3]
-    ]
 
 
 def test_flags_of_the_other_kind_are_refused(texts, monkeypatch):
