@@ -40,13 +40,6 @@ def run(server, *arguments, stdin=SOURCE):
     return run_program("client", f"--server={server}", *arguments, stdin=stdin)
 
 
-def test_it_starts_without_tensorflow():
-    code = "import sys, t2t_keras.client; print(sorted({'tensorflow', 'keras', 'numpy'}"
-    code += " & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert done.stdout == b"[]\n"
-
-
 def test_standard_input_to_standard_output(served):
     done = run(served[0])
     assert (done.status, done.stderr) == (0, "")
@@ -256,23 +249,6 @@ def test_a_line_over_the_limit_is_cut_with_a_warning(served):
     done = run(served[0], "--batch_size=1", stdin=b"a\n" + b"x" * 21 + b"\nb\n")
     assert done.stderr == "warning: line 2 is too long; its end was not translated\n"
     assert done.lines == ["A", "X" * 20, "B"]
-
-
-def test_a_busy_server_is_retried_up_to_the_limit():
-    failures = iter(range(3))
-
-    def busy(request):
-        if next(failures, None) is not None:
-            raise RefusalError(grpc.StatusCode.UNAVAILABLE, "busy")
-        return shout(request)
-
-    with serve(busy) as (server, service):
-        refused = run(server, "--retries=1")
-        assert len(service.requests) == 2
-        done = run(server, "--retries=1")
-    assert refused.status == 2
-    assert refused.stderr.startswith(f"error: No answer from {server}: busy (tries: 2,")
-    assert (done.status, len(service.requests)) == (0, 4)
 
 
 def test_a_failure_halfway_leaves_no_file(tmp_path):

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from benchmarks.server_process import started_server
 from tests.forked import REPOSITORY
 from tests.system.shouting import Shouting, save_model
-from tests.system.wheels import build_wheel, make_environment
+from tests.system.wheels import make_environment
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def documented_packages():
 def environment(tmp_path_factory):
     """An environment with the wheel and these packages, copied from the tests'."""
     folder = tmp_path_factory.mktemp("client")
-    packages = make_environment(folder / "env", build_wheel(folder))
+    packages = make_environment(tmp_path_factory, folder / "env")
     for name in documented_packages():
         for file in importlib.metadata.files(name) or ():
             if ".." not in file.parts:

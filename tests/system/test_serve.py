@@ -10,15 +10,13 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import grpc
 import pytest
 
 from t2t_keras.serving.server import development_server
-from t2t_keras.serving.server.configs import read_batching
 from tests.forked import ForkedProcess
-from tests.serving.server.clients import Client, refusal, serving, wait_until
+from tests.serving.server.clients import Client, refusal, wait_until
 from tests.serving.server.fake_model import save
 from tests.serving.server.warm_up_requests import predict_log, write
 from tests.system.in_process import run_program
@@ -178,16 +176,6 @@ def test_any_thread_may_receive_the_signal(tmp_path, base):
 
 
 @pytest.mark.slow
-def test_it_waits_for_the_first_version(tmp_path, base):
-    later = tmp_path / "later"
-    later.mkdir()
-    with start(tmp_path, later) as server:
-        server.wait_for_line("translate: No versions of servable translate found")
-        (base / "2").rename(later / "2")
-        assert server.client().predict(text=[b"a"])["translation"] == [b"v2:a"]
-
-
-@pytest.mark.slow
 def test_flags_allow_xla_and_limit_the_rows(tmp_path, base):
     flags = ("--xla_cpu_compilation_enabled", "--max_rows=2")
     with start(tmp_path, base, *flags) as server:
@@ -326,18 +314,3 @@ def test_what_tensorflow_serving_accepts_is_accepted(tmp_path, monkeypatch):
         "metrics would be",
         "starting …",
     ]
-
-
-def test_an_export_is_served_in_batches_with_the_file_beside_it(reverse_run):
-    """Its warm-up requests are batched too; if one fails, the version fails."""
-    base = Path(reverse_run.model_dir.path) / "export"
-    batching = read_batching(str(base / "batching.config"), 2)
-    with serving(base, batching) as client:
-        outputs = client.predict(text=["a b c", "j i h g"])
-        assert outputs["translation"] == [b"c b a", b"g h i j"]
-        # The export's own search settings, given for each row.
-        options = {"beam_size": [4, 4], "alpha": [0.6, 0.6], "max_length": [99, 99]}
-        outputs = client.predict(
-            "translate_with_options", text=["a b c", "j i h g"], **options
-        )
-        assert outputs["translation"] == [b"c b a", b"g h i j"]

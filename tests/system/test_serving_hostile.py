@@ -27,28 +27,37 @@ LONG_DELAY = BATCHING.replace("2000", "5000")
 PATIENCE_SECONDS = 1
 
 
-@pytest.mark.slow
-def test_hundreds_of_hostile_requests_do_no_harm(reverse_run):
-    check_hostile_requests(reverse_run, LONG_DELAY, 200)
+@pytest.fixture(scope="module")
+def server(reverse_run):
+    flags = f"--max_body_bytes={MAX_BODY_BYTES}", "--noenable_model_warmup"
+    base = reverse_run.model_dir.export
+    with started_everything(base, *flags, batching=LONG_DELAY) as started:
+        yield started
 
 
-@pytest.mark.slow
-def test_hundreds_of_hostile_http_requests_do_no_harm(reverse_run):
-    check_hostile_http(reverse_run, 300)
+@pytest.fixture(scope="module")
+def texts(reverse_run):
+    """What normal clients send."""
+    return [source.encode() for source, _ in reverse_run.held_out[:20]]
+
+
+def few_or_many(few):
+    slow = pytest.param(few, marks=pytest.mark.slow, id="few")
+    many = [pytest.mark.release, pytest.mark.timeout(1800)]
+    return pytest.mark.parametrize(
+        "count", [slow, pytest.param(10_000, marks=many, id="many")]
+    )
+
+
+@few_or_many(200)
+def test_hostile_requests_do_no_harm(server, texts, count):
+    check_hostile_requests(server, texts, count)
 
 
 @pytest.mark.release
-@pytest.mark.parametrize(
-    ("batching", "count"), [(LONG_DELAY, 9_000), ("", 1_000)], ids=["batches", "alone"]
-)
-def test_ten_thousand_hostile_requests_do_no_harm(reverse_run, batching, count):
-    check_hostile_requests(reverse_run, batching, count)
-
-
-@pytest.mark.release
-@pytest.mark.timeout(1800)
-def test_ten_thousand_hostile_http_requests_do_no_harm(reverse_run):
-    check_hostile_http(reverse_run, 10_000)
+def test_hostile_requests_that_are_not_batched_do_no_harm(reverse_run, texts):
+    with started_everything(reverse_run.model_dir.export, batching="") as server:
+        check_hostile_requests(server, texts, 1_000)
 
 
 @contextlib.contextmanager
@@ -72,18 +81,10 @@ def new_seed():
     return seed
 
 
-def held_out(reverse_run):
-    return [source.encode() for source, _ in reverse_run.held_out[:50]]
-
-
-def check_hostile_requests(reverse_run, batching, count):
+def check_hostile_requests(server, texts, count):
     """Sends hostile and normal requests at the same time, in the same batches."""
-    base = reverse_run.model_dir.export
     options = [("grpc.max_send_message_length", -1)]
-    with (
-        started_everything(base, batching=batching) as server,
-        grpc.insecure_channel(server.address, options) as channel,
-    ):
+    with grpc.insecure_channel(server.address, options) as channel:
         stub = PredictionServiceStub(channel)
 
         def send(hostile):
@@ -101,7 +102,7 @@ def check_hostile_requests(reverse_run, batching, count):
             return code.name, "" if right else f"{code}, {facts}: {str(hostile)[:500]}"
 
         with (
-            normal_clients(server, held_out(reverse_run)),
+            normal_clients(server, texts),
             ThreadPoolExecutor(16) as hostile_clients,
         ):
             ended = list(hostile_clients.map(send, hostile_requests(count, new_seed())))
@@ -117,33 +118,29 @@ def first_size(tensor):
     return tensor.tensor_shape.dim[0].size
 
 
-def check_hostile_http(reverse_run, count):
-    """Sends hostile HTTP requests to both APIs, beside normal clients."""
-    flags = (f"--max_body_bytes={MAX_BODY_BYTES}",)
-    base = reverse_run.model_dir.export
-    with started_everything(base, *flags, batching=LONG_DELAY) as server:
-        ports = addresses(server)
+@few_or_many(300)
+def test_hostile_http_requests_do_no_harm(server, texts, count):
+    """Requests to both APIs, beside normal clients."""
+    ports = addresses(server)
 
-        def send(hostile):
-            """Returns the status, None without one, and a description of a fault."""
-            status, content = exchange(ports[hostile.api], hostile)
-            fault = ""
-            if status is None:
-                fault = "no answer" if hostile.answered else ""
-            elif status not in hostile.statuses:
-                fault = "another status"
-            elif hostile.rows is not None and rows_of(hostile.api, content) != (
-                hostile.rows
-            ):
-                fault = "another number of rows"
-            what = f"{fault}: {status} {content[:300]!r} to {hostile.api} "
-            return status, fault and what + f"{hostile.data[:700]!r}"
+    def send(hostile):
+        """Returns the status, None without one, and a description of a fault."""
+        status, content = exchange(ports[hostile.api], hostile)
+        fault = ""
+        if status is None:
+            fault = "no answer" if hostile.answered else ""
+        elif status not in hostile.statuses:
+            fault = "another status"
+        elif hostile.rows is not None and rows_of(hostile.api, content) != hostile.rows:
+            fault = "another number of rows"
+        what = f"{fault}: {status} {content[:300]!r} to {hostile.api} "
+        return status, fault and what + f"{hostile.data[:700]!r}"
 
-        with (
-            normal_clients(server, held_out(reverse_run)),
-            ThreadPoolExecutor(16) as hostile_clients,
-        ):
-            ended = list(hostile_clients.map(send, hostile_http(count, new_seed())))
+    with (
+        normal_clients(server, texts),
+        ThreadPoolExecutor(16) as hostile_clients,
+    ):
+        ended = list(hostile_clients.map(send, hostile_http(count, new_seed())))
     assert [fault for _, fault in ended if fault] == []
     statuses = collections.Counter(status for status, _ in ended)
     assert sum(statuses.values()) == count

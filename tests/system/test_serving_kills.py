@@ -58,6 +58,7 @@ def processes(reverse_run, programs, ports, tmp_path):
         # Its file is left by a server that is killed.
         f"--grpc_socket_path={tmp_path}/socket",
         "--enable_batching",
+        "--noenable_model_warmup",
     )
     gateway = (
         f"--server=localhost:{ports['gRPC']}",
@@ -73,7 +74,7 @@ def kill(program):
 
 
 def test_the_others_go_on_and_a_new_process_takes_over(processes, ports, reverse_run):
-    texts = [source.encode() for source, _ in reverse_run.held_out[:20]]
+    texts = [source.encode() for source, _ in reverse_run.held_out[:10]]
     addresses = {protocol: f"localhost:{port}" for protocol, port in ports.items()}
     server, gateway = processes.start_server(), processes.start_gateway()
     expected = answers_of_all(addresses, texts)
@@ -81,10 +82,10 @@ def test_the_others_go_on_and_a_new_process_takes_over(processes, ports, reverse
     @contextlib.contextmanager
     def load():
         with load_of_all(addresses, expected, clients=4) as outcomes:
-            time.sleep(2)
+            time.sleep(0.5)
             yield outcomes
             # Longer than clients wait before they try to connect again.
-            time.sleep(4)
+            time.sleep(3)
         for outcome in outcomes.values():
             assert outcome.wrong == []
 
@@ -96,7 +97,7 @@ def test_the_others_go_on_and_a_new_process_takes_over(processes, ports, reverse
 
     with load() as outcomes:
         kill(server)
-        time.sleep(1)
+        time.sleep(0.5)
         server = processes.start_server()
     for outcome in outcomes.values():
         assert "OK" in outcome.statuses, outcomes

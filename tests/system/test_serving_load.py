@@ -41,7 +41,7 @@ protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 @pytest.fixture(scope="module")
 def texts(reverse_run):
-    return [source.encode() for source, _ in reverse_run.held_out[:100]]
+    return [source.encode() for source, _ in reverse_run.held_out[:40]]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_more_clients_than_threads_are_refused_or_answered(protocol, server, tex
 @protocols
 @pytest.mark.parametrize(
     ("seconds", "rounds"),
-    [pytest.param(2, 1, marks=short), pytest.param(10, 3, marks=full)],
+    [pytest.param(0.5, 1, marks=short), pytest.param(10, 3, marks=full)],
 )
 def test_slow_clients_harm_nobody(protocol, seconds, rounds, server, texts):
     """Some send, some read ten bytes a second. The benchmark has the latencies."""

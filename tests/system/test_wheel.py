@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import REPOSITORY
-from tests.system.wheels import build_wheel, make_environment
+from tests.system.wheels import make_environment
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def environment(tmp_path_factory):
     come from the wheel.
     """
     folder = tmp_path_factory.mktemp("wheel")
-    own = make_environment(folder / "env", build_wheel(folder))
+    own = make_environment(tmp_path_factory, folder / "env")
     paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     paths |= {path for path in site.getsitepackages() if Path(path).is_dir()}
     (own / "dependencies.pth").write_text("".join(f"{path}\n" for path in paths))

@@ -5,13 +5,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.forked import REPOSITORY
+from tests.system.make_once import make_once
 
 BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "configs", "data", "t2t_keras")
 
 
-def build_wheel(folder: Path) -> Path:
-    """Builds the wheel in `folder`, and returns its path."""
+def make_environment(temporary: pytest.TempPathFactory, folder: Path) -> Path:
+    """Makes an environment with the wheel alone; returns its site-packages."""
+    wheel = make_once(temporary, "wheel", _build_wheel)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    install = [f"--python={folder}/bin/python", "install", "--no-deps", "--no-index"]
+    subprocess.run([sys.executable, "-m", "pip", *install, str(wheel)], check=True)
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    return packages
+
+
+def _build_wheel(folder: Path) -> Path:
     # A copy, so that the build neither changes the checkout nor uses old build files.
     ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
     for name in BUILT_FROM:
@@ -25,12 +37,3 @@ def build_wheel(folder: Path) -> Path:
     shutil.rmtree(folder / "tree")
     (wheel,) = folder.glob("*.whl")
     return wheel
-
-
-def make_environment(folder: Path, wheel: Path) -> Path:
-    """Makes an environment with the wheel alone; returns its site-packages."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    install = ["install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run([folder / "bin/python", "-m", "pip", *install], check=True)
-    (packages,) = (folder / "lib").glob("python*/site-packages")
-    return packages
