@@ -251,6 +251,23 @@ def test_a_line_over_the_limit_is_cut_with_a_warning(served):
     assert done.lines == ["A", "X" * 20, "B"]
 
 
+def test_a_busy_server_is_retried_up_to_the_limit():
+    failures = iter(range(3))
+
+    def busy(request):
+        if next(failures, None) is not None:
+            raise RefusalError(grpc.StatusCode.UNAVAILABLE, "busy")
+        return shout(request)
+
+    with serve(busy) as (server, service):
+        refused = run(server, "--retries=1")
+        assert len(service.requests) == 2
+        done = run(server, "--retries=1")
+    assert refused.status == 2
+    assert refused.stderr.startswith(f"error: No answer from {server}: busy (tries: 2,")
+    assert (done.status, len(service.requests)) == (0, 4)
+
+
 def test_a_failure_halfway_leaves_no_file(tmp_path):
     def fail_late(request):
         if b"line 50" in read_texts(request):
