@@ -7,8 +7,8 @@ from pathlib import Path
 from t2t_keras.errors import UserError
 
 # TensorFlow looks for a checkpoint with its path as a pattern, in which no character
-# can be escaped. "*" and "?" match themselves.
-_PATTERN = re.compile(r"\[[^/]*\]|\\")
+# can be escaped. "*" and "?" match themselves, but brackets reach across folders.
+_PATTERN = re.compile(r"\[[^\]]*(\]|-/)|\\")
 
 
 def expand(path: str | os.PathLike[str]) -> Path:
@@ -30,7 +30,7 @@ def check_readable_by_tensorflow(path: str | os.PathLike[str], name: str = "") -
         name: What the path is of, such as a flag.
     """
     text = os.fspath(path)
-    if found := _PATTERN.search(text):
+    if found := _PATTERN.search(f"{text}/"):
         fault = f"has {found[0]}, which TensorFlow takes for a pattern of names"
     elif text.encode("utf-8", "replace") != os.fsencode(text):  # as the locale has it
         fault = "is not UTF-8, as TensorFlow's paths must be"
