@@ -165,8 +165,9 @@ def _parse_length_ratio(
 def make_names_absolute(text: str) -> str:
     """Returns the item with absolute paths of its files."""
     names, rate, tag = parse_mixture_item(text)
-    if is_records_folder(names[0]) or parse_mixture_item(text).is_text:
-        names = tuple(os.path.abspath(os.path.expanduser(name)) for name in names)
+    expanded = tuple(map(os.path.expanduser, names))
+    if is_records_folder(expanded[0]) or parse_mixture_item(text).is_text:
+        names = tuple(map(os.path.abspath, expanded))
     return ":".join([*names, str(rate), *([tag] if tag else [])])
 
 

@@ -74,18 +74,20 @@ def test_a_rate_that_cannot_be_meant_is_refused():
 
 def test_files_and_records_mean_the_same_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "made").mkdir()
     assert not is_records_folder("made")
     (tmp_path / "made" / "manifest.json").touch()
     assert is_records_folder("made")
     items = ["a.en:b/a.de:0.50", "x*.tsv:2", "made:1/3", "grammar_ende:1.0"]
-    items.append("a.tsv:0.5:<bt>")
+    items += ["a.tsv:0.5:<bt>", "~/made:2"]
     assert [*map(make_names_absolute, items)] == [
         f"{tmp_path}/a.en:{tmp_path}/b/a.de:1/2",
         f"{tmp_path}/x*.tsv:2",
         f"{tmp_path}/made:1/3",
         "grammar_ende:1",  # a dataset, from wherever it is asked for
         f"{tmp_path}/a.tsv:1/2:<bt>",
+        f"{tmp_path}/made:2",
     ]
     # Idempotent, because settings that a run has written are read again.
     for item in map(make_names_absolute, items):

@@ -1,5 +1,6 @@
 """Connection to a server: its address, TLS, and the limits of messages."""
 
+import os
 import re
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def open_channel(
             negative.
     """
     server = server.replace("unix://", "unix:", 1)  # both are gRPC's
+    if server.startswith("unix:~"):
+        server = f"unix:{os.path.expanduser(server.removeprefix('unix:'))}"
     port = re.search(r":(\d+)$", server)
     address = port is not None and 0 < int(port[1]) < 2**16
     if "://" in server or not (address or server.startswith("unix:")):

@@ -205,9 +205,15 @@ def test_a_bad_address_is_refused(server):
         calls_to(server)
 
 
-def test_a_socket_may_be_written_as_grpc_does():
-    for server in ("unix:a", "unix:/a", "unix:///a"):
+def test_a_socket_may_be_written_as_grpc_does(monkeypatch):
+    monkeypatch.setenv("HOME", "/b")
+    channel, opened = grpc.insecure_channel("unix:c"), []
+    monkeypatch.setattr(
+        grpc, "insecure_channel", lambda *a: opened.append(a) or channel
+    )
+    for server in ("unix:a", "unix:/a", "unix:///a", "unix:~/a"):
         calls_to(server)
+    assert [server for server, _ in opened] == ["unix:a", *["unix:/a"] * 2, "unix:/b/a"]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
