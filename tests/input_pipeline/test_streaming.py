@@ -13,14 +13,10 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.batching import check_batch
 from t2t_keras.input_pipeline.streaming import text_dataset
-from t2t_keras.model.transformer import Transformer
-from t2t_keras.training.keras_fit import LabelSmoothedCrossEntropy, fit_arguments
-from tests.devices import cpu_strategy
 from tests.input_pipeline.made_up import made_up_pairs
 from tests.input_pipeline.read_back import count_pairs, read_shape
 
 TOKENS, MAX_LENGTH = 120, 20
-FEATURE = "encoder_input_tokens"
 SETTINGS = MappingProxyType(
     {"tokens_per_batch": TOKENS, "max_length": MAX_LENGTH, "max_shapes": 3}
 )
@@ -163,26 +159,6 @@ def test_fit_takes_the_dataset(in_order):
     batches = arrays(in_order.repeat(), 6)
     rows = [len(batch["encoder_input_tokens"]) for batch in batches]
     assert history["rows"] == [rows[2], rows[5]]
-
-
-@pytest.mark.slow
-def test_fit_on_two_devices_takes_batches_of_even_rows(files, vocabulary):
-    settings = {"tokens_per_batch": 100, "max_length": MAX_LENGTH, "max_shapes": 1}
-    paths = [files / "both.tsv"]
-    # Keras takes the mean of the devices' shares of the first batch: 3 rows and 2.
-    assert len(arrays(text_dataset(paths, vocabulary, **settings), 1)[0][FEATURE]) == 5
-    even = text_dataset(paths, vocabulary, row_multiple=2, **settings)
-    with cpu_strategy(2).scope():
-        model = Transformer(
-            vocabulary.size, num_layers=1, d_model=4, d_ff=5, num_heads=2
-        )
-        model.compile("sgd", loss=LabelSmoothedCrossEntropy(), jit_compile=False)
-    history = model.fit(
-        even.repeat().map(fit_arguments), steps_per_epoch=2, shuffle=False, verbose=0
-    ).history
-    assert (
-        np.log(vocabulary.size) / 2 < history["loss"][0] < np.log(vocabulary.size) * 2
-    )
 
 
 def test_files_and_arguments_that_cannot_be_used(files, vocabulary, tmp_path):

@@ -112,7 +112,7 @@ def stack_cases() -> tuple[Case, ...]:
     decoded = {**encoded, "memory": normal(B, S, D), "memory_mask": mask(S)}
     self_hides = {"attention_mask": "hidden"}
     both_hide = {**self_hides, "memory_mask": "memory"}
-    stack = {**layer, **options, "num_layers": 2}
+    stack = {**layer, "num_layers": 1}
     return (
         Case(DecoderLayer, layer, decoded, both_hide),
         # The decoder layer has the same sub-layers; the tests of the Transformer
@@ -120,7 +120,9 @@ def stack_cases() -> tuple[Case, ...]:
         Case(EncoderLayer, layer, encoded, self_hides, compiled=False),
         Case(EncoderLayer, near, encoded, self_hides, compiled=False),
         Case(Encoder, stack, encoded, self_hides, compiled=False),
-        Case(Decoder, {**stack, "num_layers": 1}, decoded, both_hide, compiled=False),
+        Case(Encoder, {**stack, **options}, encoded, self_hides, compiled=False),
+        Case(Decoder, stack, decoded, both_hide, compiled=False),
+        Case(Decoder, {**stack, **options}, decoded, both_hide, compiled=False),
     )
 
 

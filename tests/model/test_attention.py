@@ -175,21 +175,3 @@ def test_the_bias_of_keys_has_no_gradient(rng, neighborhood: int | None) -> None
     moved = reference_loss(query_bias=weights.query_bias + step_HK) - reference_loss()
     assert moved == pytest.approx(step_HK.ravel() @ query_gradient, abs=1e-8)
     assert abs(moved) > 1e-6
-
-
-def test_kernels_start_as_glorot_of_two_axes_and_have_no_bias() -> None:
-    width, heads, d_k, d_v = 96, 4, 40, 56
-    layer = MultiHeadAttention(heads, d_k, d_v)
-    layer.build((None, None, width))
-    assert len(layer.weights) == 4
-    for kernel in layer.weights:
-        inner = heads * (d_k if "query" in kernel.name or "key" in kernel.name else d_v)
-        assert sorted(kernel.shape) == sorted((width, inner))
-        limit = np.sqrt(6 / (width + inner))
-        largest = np.abs(kernel.numpy()).max()
-        # The largest of n uniform numbers is on average 1/n of the limit below it.
-        assert limit * (1 - 20 / kernel.numpy().size) < largest <= limit * (1 + 1e-6)
-        # A uniform's variance is limit^2 / 3, and its square has variance 4/5 of
-        # that squared.
-        error = np.sqrt(0.8 / kernel.numpy().size)
-        assert kernel.numpy().var() / (limit**2 / 3) == pytest.approx(1, abs=5 * error)

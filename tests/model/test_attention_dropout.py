@@ -76,32 +76,6 @@ def test_attention_is_the_references_with_weights_dropped(rng) -> None:
     np.testing.assert_allclose(whole[1], expected_TD, atol=2e-5)
 
 
-def test_the_fraction_dropped_is_the_rate_everywhere() -> None:
-    rate, shape = 0.3, (64, 4, 32, 48)
-    dropped = ~kept_mask(rate, np.arange(64, dtype="uint32"), *shape[1:])
-    variance = rate * (1 - rate)
-    assert dropped.mean() == pytest.approx(rate, abs=5 * (variance / 393_216) ** 0.5)
-    for axis in range(4):
-        others = tuple(i for i in range(4) if i != axis)
-        counts = dropped.sum(axis=others)
-        trials = dropped.size / shape[axis]
-        chi_square = ((counts - trials * rate) ** 2).sum() / (trials * variance)
-        assert chi_square == pytest.approx(
-            counts.size, abs=5 * (2 * counts.size) ** 0.5
-        )
-
-
-def test_neighbors_are_dropped_independently() -> None:
-    rate = 0.3
-    raw = kept_mask(rate, np.arange(64, dtype="uint32"), 4, 32, 48)
-    signs = (raw - (1 - rate)) / (rate * (1 - rate)) ** 0.5
-    for axis, name in enumerate(("row", "head", "query", "key")):
-        one, other = np.delete(signs, 0, axis), np.delete(signs, -1, axis)
-        assert abs((one * other).mean()) * one.size**0.5 < 4.5, name
-    diagonal = signs[:, :, 1:, 1:] * signs[:, :, :-1, :-1]
-    assert abs(diagonal.mean()) * diagonal.size**0.5 < 4.5
-
-
 def test_a_row_drops_the_same_in_any_company_and_shape() -> None:
     whole = kept_mask(0.4, KEYS, H, T, S)
     some = [4, 0, 3]

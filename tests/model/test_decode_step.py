@@ -102,14 +102,6 @@ def test_steps_are_the_papers() -> None:
             np.testing.assert_allclose(actual[row, beam], expected, atol=5e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_steps_of_a_graph_are_the_whole(jit_compile: bool) -> None:
-    model = shared_model()
-    actual = step_logits(model, jit_compile)
-    np.testing.assert_allclose(actual, parallel_logits(model), atol=2e-5)
-
-
 def test_beams_may_change_places() -> None:
     # As in beam search, the cache is not reordered; the mask selects the ancestors.
     model = shared_model()

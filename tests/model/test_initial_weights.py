@@ -90,8 +90,9 @@ def test_options_add_their_weights_and_draw_the_others_as_before() -> None:
 
 
 def test_kernels_biases_gains_and_embeddings_start_as_written() -> None:
-    width, inner, heads = 64, 96, 4
-    model = Transformer(500, num_layers=2, d_model=width, d_ff=inner, num_heads=heads)
+    width = 64
+    sizes = {"num_layers": 2, "d_model": width, "d_ff": 96, "num_heads": 4}
+    model = Transformer(500, **sizes, d_k=40, d_v=56)
     model.build()
     seen = set()
     for weight in model.weights:

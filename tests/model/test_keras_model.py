@@ -56,19 +56,6 @@ def test_keys_take_precedence_over_training() -> None:
     )
 
 
-def test_the_fraction_that_is_dropped_is_the_rate() -> None:
-    # Only the sum of embedding and position has dropout here.
-    model = Transformer(
-        5, num_layers=0, d_model=40, d_ff=1, num_heads=1, dropout_rate=0.3
-    )
-    model.build()
-    tokens = np.full((50, 20), 3, "int32")
-    keys = model._dropout_keys.next(50)
-    dropped = model._embed(tokens, None, keys) == 0
-    # 40,000 elements: four standard deviations are 0.009.
-    assert abs(np.mean(dropped) - 0.3) < 0.009
-
-
 # --- Building
 
 

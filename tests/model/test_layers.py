@@ -98,19 +98,6 @@ def test_feed_forward_is_equation_2() -> None:
     np.testing.assert_allclose(layer(inputs.astype("f")), expected, atol=1e-5)
 
 
-def test_biases_start_at_zero() -> None:
-    layer = FeedForward(F)
-    layer.build((B, L, D))
-    assert [tuple(weight.shape) for weight in layer.weights] == [
-        (D, F),
-        (F,),
-        (F, D),
-        (D,),
-    ]
-    assert not layer.inner.bias.numpy().any()
-    assert not layer.outer.bias.numpy().any()
-
-
 def test_the_norm_is_of_the_sum(rng: np.random.Generator) -> None:
     weights = random_norm(rng, Sizes(d_model=D))
     layer = ResidualNorm(0.0)

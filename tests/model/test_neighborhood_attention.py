@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_keras.model import neighborhood_attention as module
 from t2t_keras.model.attention import (
     MultiHeadAttention,
     dot_product_attention,
@@ -315,30 +314,6 @@ def test_a_neighborhood_without_a_center_is_refused() -> None:
         with pytest.raises(ValueError, match=rf"odd number.*Received: {neighborhood}$"):
             NeighborhoodAttention(H, K, U, neighborhood)
             pytest.fail(f"{neighborhood} was accepted")
-
-
-def without_the_next_block(block: Any, halo: Any, neighborhood: int) -> Any:
-    band = right_band(block, halo, neighborhood)
-    return band & (np.arange(band.shape[2]) < block + halo)
-
-
-right_band = module._band
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda block, halo, r: right_band(block, halo, r + 2),
-        lambda block, halo, r: right_band(block, halo, max(1, r - 2)),
-        lambda block, halo, r: np.roll(right_band(block, halo, r), 1, axis=2),
-        without_the_next_block,
-    ],
-    ids=["wider", "narrower", "moved", "short of the next block"],
-)
-def test_a_wrong_band_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
-    monkeypatch.setattr(module, "_band", wrong)
-    with pytest.raises(AssertionError, match="tolerance"):
-        check_equation_1(75, 5)
 
 
 def test_weights_of_each_block_are_dropped() -> None:

@@ -85,21 +85,6 @@ def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(
     assert min(norms) < 0.26 < max(norms), norms
 
 
-def test_a_mean_of_the_replicas_means_would_be_seen() -> None:
-    # The tolerances above are smaller than the error of that mistake.
-    table = np.random.default_rng(2).normal(size=(V, V))
-    batch = batches()[0]
-    whole = bigram_sums(table, batch)[1] / batch["decoder_loss_weights"].sum()
-    means = []
-    for replica in range(2):
-        shard = shard_batch(batch, replica, 2)
-        gradient = bigram_sums(table, shard)[1]
-        means.append(gradient / shard["decoder_loss_weights"].sum())
-    wrong = np.mean(means, axis=0)
-    assert abs(np.linalg.norm(wrong) / np.linalg.norm(whole) - 1) > 1e-2
-    assert np.abs(wrong - whole).max() > 1e-2
-
-
 @pytest.mark.parametrize(
     ("devices", "jit_compile"),
     [(1, False), pytest.param(2, True, marks=pytest.mark.slow)],
