@@ -1,4 +1,4 @@
-"""Adds data/ to the import path, as the loader does; fixture for the corpus."""
+"""Adds data/ to the import path, as the loader does; fixture for the corpora."""
 
 import pathlib
 import sys
@@ -8,7 +8,10 @@ import pytest
 DATA_DIR = pathlib.Path(__file__).parents[2] / "data"
 sys.path.insert(0, str(DATA_DIR))
 
-from grammar_ende.corpus import Splits, corpus_splits  # noqa: E402 - needs the path
+from business_ende.sample_sentences import (  # noqa: E402 - needs the path
+    draw_sentence as draw_letter,
+)
+from grammar_ende.corpus import Splits, corpus_splits  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +21,8 @@ def data_dir() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def splits() -> Splits:
-    """Returns the whole grammar_ende corpus, as its builder generates it."""
+def splits(request) -> Splits:
+    """Returns the whole corpus of a name, as its builder generates it."""
+    if request.param == "business_ende":
+        return corpus_splits(2017, 12_000, 1_000, 1_000, draw=draw_letter)
     return corpus_splits(2017, train=30_000, validation=1_000, test=1_000)

@@ -4,6 +4,9 @@ import importlib
 
 import pytest
 import tensorflow_datasets as tfds
+from business_ende import sample_sentences as letters
+from grammar_ende import sample_sentences
+from grammar_ende.corpus import corpus_splits
 
 SMALL = (60, 20, 20)
 
@@ -28,22 +31,29 @@ def _texts(builder, split: str) -> list[dict[str, str]]:
     ]
 
 
-def test_grammar_ende_yields_the_pairs_of_the_corpus(tmp_path, monkeypatch):
-    builder = _prepared("grammar_ende", "GrammarEnde", SMALL, tmp_path, monkeypatch)
-    assert builder.name == "grammar_ende"
-    assert str(builder.version) == "1.0.0"
+@pytest.mark.parametrize(
+    ("folder", "class_name", "draw", "train"),
+    [
+        ("grammar_ende", "GrammarEnde", sample_sentences.draw_sentence, 30_000),
+        ("business_ende", "BusinessEnde", letters.draw_sentence, 12_000),
+    ],
+)
+def test_a_builder_yields_the_pairs_of_its_corpus(
+    folder, class_name, draw, train, tmp_path, monkeypatch
+):
+    builder = _prepared(folder, class_name, SMALL, tmp_path, monkeypatch)
+    assert (builder.name, str(builder.version)) == (folder, "1.0.0")
     assert builder.info.supervised_keys == ("en", "de")
-    corpus = importlib.import_module("grammar_ende.corpus").corpus_splits(2017, *SMALL)
+    corpus = corpus_splits(2017, *SMALL, draw=draw)
     for split, pairs in corpus._asdict().items():
+        expected = {tuple(sorted(pair._asdict().items())) for pair in pairs}
         examples = _texts(builder, split)
         assert len(examples) == len(pairs)
-        expected = {tuple(sorted(pair._asdict().items())) for pair in pairs}
         assert {tuple(sorted(each.items())) for each in examples} == expected
-
-
-def test_grammar_ende_can_be_sliced(tmp_path, monkeypatch):
-    builder = _prepared("grammar_ende", "GrammarEnde", SMALL, tmp_path, monkeypatch)
     assert len(_texts(builder, "train[10:15]")) == 5
+    monkeypatch.undo()
+    sizes = [getattr(builder, f"{x}_PAIRS") for x in ("TRAIN", "VALIDATION", "TEST")]
+    assert sizes == [train, 1_000, 1_000]
 
 
 @pytest.mark.slow
