@@ -1,8 +1,12 @@
-"""Distribution strategies on the two logical CPUs of the tests."""
+"""Distribution strategies on the two logical CPUs of the tests, and fake ones."""
 
 import functools
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
 
 import tensorflow as tf
+
+TWO = MappingProxyType({"worker": ["host0:2222", "host1:2222"]})
 
 
 @functools.cache
@@ -13,3 +17,13 @@ def cpu_strategy(devices: int) -> tf.distribute.Strategy:
     if devices == 1:
         return tf.distribute.get_strategy()
     return tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(devices)])
+
+
+def fake_strategy(
+    task_id: int, task_type: str = "worker", jobs: Mapping = TWO
+) -> SimpleNamespace:
+    """Fake strategy of a cluster, by default of two workers, seen from a task."""
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec(dict(jobs)), task_type=task_type, task_id=task_id
+    )
+    return SimpleNamespace(cluster_resolver=resolver)

@@ -4,7 +4,6 @@ import faulthandler
 import signal
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -12,16 +11,7 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.runs import workers
 from t2t_keras.settings.config import TrainingConfig
-
-
-def fake_strategy(index: int):
-    """Fake strategy of two workers that only has a cluster resolver."""
-    cluster = tf.train.ClusterSpec({"worker": ["host0:2222", "host1:2222"]})
-    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        cluster, task_type="worker", task_id=index
-    )
-    return SimpleNamespace(cluster_resolver=resolver)
-
+from tests.devices import fake_strategy
 
 # Message that a worker gets when the other worker was killed.
 LOST = (

@@ -2,35 +2,35 @@
 
 import os
 import signal
-from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
 
 from t2t_keras.runs import finish, training_run, workers
 from t2t_keras.training.loop import TrainingInterrupted
+from tests.devices import fake_strategy
 from tests.system.in_process import run_program
 
 
-def test_the_same_command_again_is_done_at_once(own_run):
+@pytest.mark.slow
+def test_the_same_command_again_is_done_at_once(own_short_run):
     """With the run's own flagfile, as the comment at its top says."""
-    comment = own_run.flagfile.read_text().splitlines()[:3]
+    comment = own_short_run.flagfile.read_text().splitlines()[:3]
     assert any("python -m t2t_keras.train --flagfile=" in line for line in comment)
     done = run_program(
         "train",
-        f"--flagfile={own_run.flagfile}",
-        f"--model_dir={own_run.path}",
+        f"--flagfile={own_short_run.flagfile}",
+        f"--model_dir={own_short_run.path}",
         "--beam_size=1",
-        "--noexport_at_end",
     )
     assert done.status == 0, done.stderr
     lines = done.stderr.splitlines()
-    assert "resuming from step 500" in lines
-    assert "all 500 steps are done already" in lines
+    assert "resuming from step 60" in lines
+    assert "all 60 steps are done already" in lines
     assert not any(line.startswith(("step", "learning")) for line in lines)
-    # Scoring and export run again, with the changed settings.
-    assert "test: 100 sentences, averaged/step-500, beam 1, alpha 0.6" in done.stdout
-    assert own_run.config().decoding.beam_size == 1
+    # Scoring runs again, with the changed settings.
+    assert "test: 10 sentences, averaged/step-60, beam 1, alpha 0.6" in done.stdout
+    assert own_short_run.config().decoding.beam_size == 1
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,7 @@ def test_a_worker_that_is_left_behind_after_the_last_step(
     tmp_path, monkeypatch, rank, status
 ):
     """The chief has finished everything by then and ends normally."""
-    cluster = tf.train.ClusterSpec({"worker": ["host0:2222", "host1:2222"]})
-    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        cluster, task_type="worker", task_id=rank
-    )
-    strategy, finished = SimpleNamespace(cluster_resolver=resolver), []
+    strategy, finished = fake_strategy(rank), []
 
     def lost(_):
         raise tf.errors.UnavailableError(None, None, "Socket closed")

@@ -91,23 +91,6 @@ def test_it_is_the_references_whatever_the_chunks(
         np.testing.assert_allclose(gradient, reference, atol=2e-6)
         assert np.abs(reference).max() > 0.1
     assert not np.any(gradients[0].numpy()[inputs[3] == 0])
-    # Another convention, smoothing over all V words, differs by more.
-    if smoothing:
-        wrong = expected_sums(*inputs, smoothing * (V - 1) / V)
-        assert abs(wrong[0] / expected[0] - 1) > 1e-4
-
-
-def test_the_reference_gradient_agrees_with_finite_differences(inputs) -> None:
-    hidden, *rest = inputs
-    grad_hidden, _ = expected_gradients(*inputs, 0.1)
-    for index in [(0, 4, 2), (1, 2, 5), (2, 0, 0), (3, 3, 3)]:
-        ends = []
-        for change in (1e-5, -1e-5):
-            moved = hidden.astype("float64")
-            moved[index] += change
-            ends.append(expected_sums(moved, *rest, 0.1)[0])
-        slope = (ends[0] - ends[1]) / 2e-5
-        np.testing.assert_allclose(grad_hidden[index], slope, atol=1e-6)
 
 
 @pytest.mark.parametrize("jit_compile", [None, True])
@@ -197,9 +180,6 @@ def test_sums_of_parts_add_up_to_the_whole(inputs) -> None:
     ]
     added = np.sum([as_numpy(part) for part in parts], axis=0)
     np.testing.assert_allclose(added, as_numpy(whole), rtol=1e-6)
-    # A mean of the parts' means would differ.
-    means = [float(part.loss_sum / part.token_count) for part in parts]
-    assert abs(np.mean(means) / (added[0] / added[2]) - 1) > 1e-3
 
 
 def test_a_batch_of_padding_costs_nothing_and_has_no_gradient(inputs) -> None:

@@ -48,31 +48,14 @@ def meter(**arguments) -> Meter:
 
 
 def test_numbers_are_read_in_their_order_and_places() -> None:
-    made = [
-        Update(
-            step,
-            SIZE._replace(shape=SIZE.shape._replace(rows=step)),
-            StepSums(
-                LossSums(tf.constant(step + 0.5), tf.constant(step + 0.25), step * 2.0),
-                tf.constant(step / 4),
-                tf.constant(float(step % 2)),
-                reduce_seconds=tf.constant(step / 8),
-            ),
-        )
-        for step in (4, 5)
-    ]
-    assert read_updates(made) == [
-        Update(
-            4,
-            made[0].size,
-            StepSums(LossSums(4.5, 4.25, 8.0), 1.0, 0.0, 0.0, 0.5),
-        ),
-        Update(
-            5,
-            made[1].size,
-            StepSums(LossSums(5.5, 5.25, 10.0), 1.25, 1.0, 0.0, 0.625),
-        ),
-    ]
+    def made(step: int, number) -> Update:
+        losses = LossSums(number(step + 0.5), number(step + 0.25), step * 2.0)
+        rest = number(step / 4), number(float(step % 2)), 0.0, number(step / 8)
+        size = SIZE._replace(shape=SIZE.shape._replace(rows=step))
+        return Update(step, size, StepSums(losses, *rest))
+
+    read = read_updates([made(step, tf.constant) for step in (4, 5)])
+    assert read == [made(step, float) for step in (4, 5)]
     assert read_updates([]) == []
 
 

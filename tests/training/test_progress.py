@@ -175,17 +175,6 @@ def path(tmp_path):
     return tmp_path / "metrics.jsonl"
 
 
-def test_a_line_is_what_was_added(path) -> None:
-    metrics = MetricsFile(path)
-    metrics.add({"step": 5, "time": "now", "loss": 2.5})
-    metrics.add({"step": 10, "loss": 1.5})
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert lines == [
-        {"step": 5, "time": "now", "loss": 2.5},
-        {"step": 10, "loss": 1.5},
-    ]
-
-
 @pytest.mark.parametrize(("step", "left"), [(0, []), (10, [5, 10]), (99, [5, 10, 15])])
 def test_later_steps_are_cut_off(path, step, left) -> None:
     metrics = MetricsFile(path)

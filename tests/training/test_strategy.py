@@ -1,7 +1,6 @@
 """Distribution strategy: choice of the strategy, numbers and roles of workers."""
 
 import json
-from collections.abc import Mapping
 from types import MappingProxyType
 
 import pytest
@@ -12,10 +11,10 @@ from t2t_keras.training import strategy
 from t2t_keras.training.strategy import (
     build_strategy,
     is_chief,
-    num_slurm_tasks,
     num_workers,
     slurm_resolver,
 )
+from tests.devices import fake_strategy
 
 CLUSTER = MappingProxyType({"worker": ["host0:2222", "host1:2222", "host2:2222"]})
 
@@ -102,43 +101,6 @@ def test_a_wrong_tf_config_is_refused(monkeypatch) -> None:
             pytest.fail(f"{text} was taken")
 
 
-@pytest.mark.parametrize(
-    ("variables", "count"),
-    [
-        ({}, 1),
-        ({"TF_CONFIG": tf_config(index=1)}, 3),
-        (
-            {
-                "SLURM_STEP_NUM_TASKS": "4",
-                "SLURM_STEP_NODELIST": "node[1-4]",
-                "SLURM_PROCID": "2",
-            },
-            4,
-        ),
-    ],
-)
-def test_workers_are_counted(monkeypatch, variables, count) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert num_workers() == count
-
-
-class FakeStrategy:
-    """Fake strategy of a cluster, seen from the given task."""
-
-    def __init__(self, jobs: Mapping, task_type: str, task_id: int):
-        spec = tf.train.ClusterSpec(dict(jobs))
-
-        class Resolver:
-            def __init__(self):
-                self.task_type, self.task_id = task_type, task_id
-
-            def cluster_spec(self):
-                return spec
-
-        self.cluster_resolver = Resolver()
-
-
 def test_number_and_role_of_each_worker() -> None:
     for jobs, task, number, processes in (
         (CLUSTER, ("worker", 0), 0, 3),
@@ -147,7 +109,7 @@ def test_number_and_role_of_each_worker() -> None:
         ({"chief": ["c:1"], **CLUSTER}, ("worker", 0), 1, 4),
         ({"chief": ["c:1"], **CLUSTER}, ("worker", 2), 3, 4),
     ):
-        fake = FakeStrategy(jobs, *task)
+        fake = fake_strategy(task[1], task[0], jobs)
         assert strategy.worker_number(fake) == number, (jobs, task)
         assert is_chief(fake) == (number == 0), (jobs, task)
         assert strategy.num_processes(fake) == processes, (jobs, task)
@@ -240,11 +202,12 @@ def test_gpus_are_those_that_tensorflow_sees(step, monkeypatch) -> None:
             },
             4,
         ),
+        ({"TF_CONFIG": tf_config(index=1)}, 3),
     ],
 )
-def test_tasks_are_counted(monkeypatch, variables, count) -> None:
+def test_workers_are_counted(monkeypatch, variables, count) -> None:
     for name in ("SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert num_slurm_tasks() == count
+    assert num_workers() == count
