@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
-from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records.manifest import (
     Manifest,
@@ -87,30 +85,6 @@ def test_gathering_equals_that_of_the_corpus_in_memory(folder, corpus):
             for one, other in zip(gathered, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
             assert gathered[0].dtype == np.uint16
-
-
-def test_batches_equal_those_of_the_corpus_in_memory(folder, corpus):
-    records = open_records(folder, read_manifest(folder))
-    batches = []
-    for each in (records, corpus):
-        strategy = BucketBatching.from_lengths(
-            each.lengths, max_shapes=4, tokens_per_batch=100
-        )
-        dataset = TrainingBatches(each, strategy, seed=9).dataset()
-        batches.append(itertools.islice(dataset.as_numpy_iterator(), 120))
-    for one, other in zip(*batches, strict=True):
-        for name, array in other.items():
-            np.testing.assert_array_equal(one[name], array)
-            assert one[name].dtype == array.dtype
-
-
-def test_parts_of_a_batch_gathered_apart_are_the_batch(folder):
-    """Workers gather in this way: each reads only the rows of its shard."""
-    side = open_records(folder, read_manifest(folder)).target
-    indices = np.random.default_rng(6).permutation(130)[:50]
-    whole, _ = side.gather(indices)
-    parts = [side.gather(part)[0] for part in np.array_split(indices, 4)]
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
 def test_a_shard_may_be_larger_than_four_gigatokens():

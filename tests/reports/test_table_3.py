@@ -5,11 +5,7 @@ import pytest
 from t2t_keras.reports.blocks import Command, Figure, Missing, Paragraph, Table
 from t2t_keras.reports.table_3 import ablation_blocks, paper_alone
 from tests.reports.ablations import build_ablation
-
-BASE = ((5.0, 20.0), (5.1, 21.0), (5.2, 22.0))
-# Perplexity is significantly higher; BLEU is within the variation of the base's seeds.
-A1 = ((6.0, 19.0), (6.1, 21.5), (6.2, 21.0))
-E = ((5.01, 20.1),)
+from tests.reports.test_findings import A1, BASE, E
 
 
 def tables(blocks) -> list[Table]:

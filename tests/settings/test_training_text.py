@@ -1,14 +1,11 @@
 """Settings of the training text: items of `--mixture` and `--filter`."""
 
-import pathlib
-import shlex
 from fractions import Fraction
 
 import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings.config import DataConfig
-from t2t_keras.settings.flags import config_from_arguments
 from t2t_keras.settings.training_text import (
     FilterItem,
     MixtureItem,
@@ -148,13 +145,3 @@ def test_symbols_that_cannot_be_pieces_are_refused():
     with pytest.raises(UserError, match=r"must name each symbol once\. Received: a,a"):
         DataConfig(user_symbols=("a", "a"))
     DataConfig(user_symbols=("<2de>", "ü", "<0x1>"))
-
-
-def test_the_example_of_the_page():
-    page = pathlib.Path(__file__).parents[2] / "docs/data.md"
-    section = page.read_text(encoding="utf-8").split("## Tags of languages")[1]
-    command = section.split("```")[1].split("\necho")[0].replace("\\\n", "")
-    data = config_from_arguments(shlex.split(command)[3:], "the page").data
-    items = [parse_mixture_item(item) for item in data.mixture]
-    assert [item.tag for item in items] == ["<bt>", "<2fr>"]
-    assert data.user_symbols == ("<bt>", "<2fr>")
