@@ -1,6 +1,7 @@
 """Short training runs on a hundred sentences, and comparison of their files."""
 
 import dataclasses
+import itertools
 import json
 import os
 import random
@@ -13,6 +14,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.runs import preparation
+from t2t_keras.runs.run_data import RunData
+from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.checkpoints import read_state, steps_in
 from tests.forked import ForkedProcess
 from tests.system import forked_programs
@@ -128,6 +133,24 @@ def small_run(
         for side, language in (("source", "en"), ("target", "de"))
     ]
     return Run(model_dir, (*files, *SETTINGS, *extra), keep_checkpoints)
+
+
+def prepare_records(config: ExperimentConfig, folder: Path, **options: bool) -> Path:
+    """Prepares records of the settings' corpus in several shards."""
+    shards = {"pairs_per_shard": 25, "workers": 1}
+    preparation.prepare(config.data, folder, **shards, log=lambda _: None, **options)
+    return folder
+
+
+def assert_same_batches(data: RunData, other: RunData, epochs: int) -> None:
+    """Checks that the data of two runs make the same batches."""
+    batches = [
+        TrainingBatches(each.train, each.batching, seed=4) for each in (data, other)
+    ]
+    count = epochs * data.summary.batches_per_epoch
+    for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
+        for name in a:
+            np.testing.assert_array_equal(b[name], a[name])
 
 
 def tensors(path: Path) -> dict[str, np.ndarray]:

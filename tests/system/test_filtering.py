@@ -1,22 +1,20 @@
 """--filter in train and prepare: equal pairs, refusals, and the example of data.md."""
 
-import itertools
 import json
 import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
-from t2t_keras.runs import preparation, run_data
+from t2t_keras.runs import run_data
 from t2t_keras.runs.model_dir import ModelDir
 from tests.forked import REPOSITORY
 from tests.system.in_process import run_program
 from tests.system.replace_settings import replace_settings
 from tests.system.reverse_task import reversed_pairs
+from tests.system.runs import assert_same_batches, prepare_records
 
 FILTERS = ("copied", "duplicates")
 
@@ -39,13 +37,6 @@ def filtered(unfiltered):
     return replace_settings(unfiltered, "data", filter=FILTERS)
 
 
-def prepare(config, folder):
-    preparation.prepare(
-        config.data, folder, pairs_per_shard=25, workers=1, log=lambda _: None
-    )
-    return folder
-
-
 def load(config, path, lines=None):
     log = (lines if lines is not None else []).append
     return run_data.prepare_data(config, ModelDir(path), log)
@@ -61,7 +52,7 @@ def test_records_are_filtered_as_their_text_is(filtered, unfiltered, tmp_path):
     )
     assert "filters of the 63 training pairs of text files rejected" in lines[0]
     assert len(text.train) == 60
-    folder = prepare(
+    folder = prepare_records(
         replace_settings(filtered, "data", rejected=str(rejected[1])), tmp_path / "rec"
     )
     assert rejected[0].read_text() == rejected[1].read_text()
@@ -79,13 +70,7 @@ def test_records_are_filtered_as_their_text_is(filtered, unfiltered, tmp_path):
         records = load(config, model_dir)
         assert records.fingerprint == text.fingerprint
         assert records.vocabulary.sha256 == text.vocabulary.sha256
-        batches = [
-            TrainingBatches(d.train, d.batching, seed=4) for d in (text, records)
-        ]
-        count = 2 * text.summary.batches_per_epoch
-        for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
-            for name in a:
-                np.testing.assert_array_equal(a[name], b[name])
+        assert_same_batches(text, records, epochs=2)
     assert rejected[0].read_text() == rejected[1].read_text()
 
 
@@ -112,15 +97,15 @@ def test_other_filters_are_refused(filtered, unfiltered, tmp_path):
     load(filtered, tmp_path / "run")
     with pytest.raises(UserError, match=r"--filter: \('copied', 'duplicates'\) in the"):
         load(unfiltered, tmp_path / "run")
-    folder = prepare(filtered, tmp_path / "rec")
-    prepare(filtered, folder)
+    folder = prepare_records(filtered, tmp_path / "rec")
+    prepare_records(filtered, folder)
     with pytest.raises(
         UserError, match=r"and --filter is not given now\. They were star"
     ):
-        prepare(unfiltered, folder)
+        prepare_records(unfiltered, folder)
     other = replace_settings(unfiltered, "data", filter=("copied",))
     for act in (
-        lambda: prepare(other, folder),
+        lambda: prepare_records(other, folder),
         lambda: load(
             replace_settings(other, "data", records=str(folder)), tmp_path / "new"
         ),
@@ -143,7 +128,7 @@ def test_other_filters_are_refused(filtered, unfiltered, tmp_path):
         del fields.get("making", fields)["settings"]["filter"]
         file.write_text(json.dumps(fields))
     with pytest.raises(UserError, match="--filter:  in the records, copied now"):
-        prepare(other, folder)
+        prepare_records(other, folder)
 
 
 def test_each_text_of_a_mixture_is_filtered_by_itself(filtered, tmp_path):

@@ -1,18 +1,16 @@
 """Data mixtures of text files, datasets and records, as set by --mixture."""
 
 import dataclasses
-import itertools
 import json
 
-import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
-from t2t_keras.runs import corpora, mixing, preparation, run_data
+from t2t_keras.runs import corpora, mixing, run_data
 from t2t_keras.runs.model_dir import ModelDir
 from tests.system.replace_settings import replace_settings
 from tests.system.reverse_task import reversed_pairs
+from tests.system.runs import assert_same_batches, prepare_records
 
 
 @pytest.fixture
@@ -139,46 +137,9 @@ def test_a_tag_that_the_vocabulary_splits_is_refused(config, model_dir, write_pa
 
 @pytest.fixture
 def prepare(config, tmp_path):
-    def run(name, **settings):
-        data = dataclasses.replace(config.data, **settings)
-        folder = tmp_path / name
-        preparation.prepare(
-            data, folder, pairs_per_shard=25, workers=1, log=lambda _: None
-        )
-        return folder
-
-    return run
-
-
-def test_records_mix_as_their_text_does(config, tmp_path, write_pairs, prepare):
-    one = write_pairs("one", 40, 71)
-    main = prepare("main", mixture=(f"{one}:3/4",))
-    part = prepare(
-        "part",
-        train_source=(str(one),),
-        train_target=(),
-        dev_source=(),
-        dev_target=(),
-        vocabulary_file=str(main / "vocabulary.model"),
+    return lambda name, **settings: prepare_records(
+        replace_settings(config, "data", **settings), tmp_path / name
     )
-    text, _ = prepare_data(
-        add_mixture(config, f"{one}:3/4"), ModelDir(tmp_path / "text")
-    )
-    records, _ = prepare_data(
-        add_mixture(config, f"{part}:3/4", records=str(main)),
-        ModelDir(tmp_path / "from_records"),
-    )
-    # Learned from the mixture in both, so equal.
-    assert records.vocabulary.sha256 == text.vocabulary.sha256
-    assert records.summary == text.summary
-    keys = ("rate", "fingerprint", "pairs")
-    for one_part, other in zip(records.mixture, text.mixture, strict=True):
-        assert [one_part[k] for k in keys] == [other[k] for k in keys]
-    batches = [TrainingBatches(d.train, d.batching, seed=4) for d in (text, records)]
-    count = 3 * text.summary.batches_per_epoch
-    for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
-        for name in a:
-            np.testing.assert_array_equal(a[name], b[name])
 
 
 def test_records_of_another_vocabulary_are_refused(
@@ -220,7 +181,7 @@ def test_tags_precede_sources_from_text_and_records(
 ):
     one = write_pairs("one", 40, 71)
     symbols = {"user_symbols": ("<bt>",), "vocabulary_size": 281}
-    main = prepare("main", mixture=(f"{one}:1:<bt>",), **symbols)
+    main = prepare("main", mixture=(f"{one}:3/4:<bt>",), **symbols)
     part = prepare(
         "part",
         train_source=(str(one),),
@@ -231,7 +192,7 @@ def test_tags_precede_sources_from_text_and_records(
     )
     runs = [
         prepare_data(
-            add_mixture(config, f"{name}:1:<bt>", **symbols, **more),
+            add_mixture(config, f"{name}:3/4:<bt>", **symbols, **more),
             ModelDir(tmp_path / f"run-{name.name}"),
         )[0]
         for name, more in ((one, {}), (part, {"records": str(main)}))
@@ -258,10 +219,12 @@ def test_tags_precede_sources_from_text_and_records(
         assert report.target_tokens == sum(data.train.lengths[:, 1])
     # The main corpus has no tag, and batches are equal.
     assert len(runs[0].train) == 60 + len(expected)
-    batches = [TrainingBatches(d.train, d.batching, seed=4) for d in runs]
-    count = 2 * runs[0].summary.batches_per_epoch
-    for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
-        for name in a:
-            np.testing.assert_array_equal(a[name], b[name])
+    assert_same_batches(*runs, epochs=3)
+    # Learned from the mixture in both, so equal.
+    assert runs[0].vocabulary.sha256 == runs[1].vocabulary.sha256
+    assert runs[0].summary == runs[1].summary
+    keys = ("rate", "fingerprint", "pairs")
+    parts = [[part[key] for data in runs for part in data.mixture] for key in keys]
+    assert all(one == other for one, other in parts)
     with pytest.raises(UserError, match="--user_symbols: <bt> in the records,  now"):
-        prepare("main", mixture=(f"{one}:1:<bt>",), vocabulary_size=281)
+        prepare("main", mixture=(f"{one}:3/4:<bt>",), vocabulary_size=281)
