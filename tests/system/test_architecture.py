@@ -1,6 +1,5 @@
 """Command of docs/architecture.md: a model that all programs can use."""
 
-import dataclasses
 import re
 import shlex
 
@@ -8,11 +7,8 @@ import ctranslate2
 import numpy as np
 import pytest
 
-from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
-from t2t_keras.settings.config import ModelConfig
-from t2t_keras.settings.flags import config_from_flagfile
 from tests.forked import REPOSITORY
 from tests.system.in_process import run_program
 from tests.system.reverse_task import reversed_pairs, write_split
@@ -42,34 +38,6 @@ def options() -> list[str]:
         "--model_dir=runs/deep",
     ]
     return words[5:]
-
-
-def names_of_model() -> set[str]:
-    return {field.name for field in dataclasses.fields(ModelConfig)}
-
-
-def test_the_page_has_every_option_and_the_size_of_its_model() -> None:
-    page = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
-    paper = {
-        *("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
-        *("dropout_rate", "attention_dropout_rate", "learned_positions"),
-        "encoder_neighborhood",
-    }
-    table = re.findall(r"`--(\w+)`", page)
-    assert names_of_model() - paper <= set(table)
-    changed = {}
-    for flag in options():
-        name, _, value = flag.removeprefix("--").partition("=")
-        if not value:
-            name, value = name.removeprefix("no"), not name.startswith("no")
-        default = getattr(ModelConfig(), name)
-        kind = int if default is None else type(default)
-        changed[name] = kind(value)
-        assert changed[name] != default, name
-    config = config_from_flagfile(REPOSITORY / "configs/tiny.flags")
-    model = dataclasses.replace(config.model, **changed)
-    (count,) = re.findall(r"^model: ([\d,]+) parameters", page, re.M)
-    assert count == f"{parameter_count(model, config.data.vocabulary_size):,}"
 
 
 @pytest.mark.release

@@ -22,7 +22,6 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.settings.config import (
     DataConfig,
-    ExperimentConfig,
     TrainingConfig,
 )
 from t2t_keras.settings.flags import config_from_flagfile
@@ -116,19 +115,6 @@ def test_the_decoder_starts_from_a_piece_of_the_vocabulary(vocabulary):
             models.build_model(wrong, 300, start)
 
 
-def test_weights_are_drawn_from_the_seed():
-    def weights(seed):
-        training = dataclasses.replace(CONFIG.training, seed=seed)
-        config = dataclasses.replace(CONFIG, training=training)
-        keras.utils.set_random_seed(99)  # the global state must not matter
-        model = models.build_model(config, 300)
-        return np.concatenate([ops.convert_to_numpy(w).ravel() for w in model.weights])
-
-    first = weights(3)
-    np.testing.assert_array_equal(weights(3), first)
-    assert np.abs(weights(4) - first).max() > 0.01
-
-
 def test_new_weights_are_those_of_keras_and_leave_the_callers_random_state():
     keras.utils.set_random_seed(CONFIG.training.seed)
     expected = Transformer(300, **dataclasses.asdict(CONFIG.model))
@@ -147,33 +133,10 @@ def test_sizes_and_precision_are_those_of_the_settings():
     sizes = dataclasses.replace(CONFIG.model, attention_dropout_rate=0.3)
     config = dataclasses.replace(CONFIG, model=sizes, training=training)
     model = models.build_model(config, 300)
-    assert model.sizes == {
-        "vocabulary_size": 300,
-        "num_layers": 2,
-        "d_model": 26,
-        "d_ff": 40,
-        "num_heads": 3,
-        "d_k": 5,
-        "d_v": 7,
-        "dropout_rate": 0.1,
-        "attention_dropout_rate": 0.3,
-        "learned_positions": None,
-        "encoder_neighborhood": None,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "normalization": "post",
-        "layer_norm_epsilon": 1e-6,
-        "activation": "relu",
-        "attention_bias": False,
-        "output_bias": False,
-        "tie_output": True,
-        "share_embeddings": True,
-        "source_vocabulary_size": None,
-        "source_eos": True,
-        "position_layout": "interleaved",
-        "first_position": 0,
-        "decoder_start": "zero",
-    }
+    expected = dataclasses.asdict(sizes) | {"encoder_layers": 2, "decoder_layers": 2}
+    assert model.sizes == {"vocabulary_size": 300, "source_vocabulary_size": None} | (
+        expected
+    )
     assert model.compute_dtype == "bfloat16"
     assert {weight.dtype for weight in model.weights} == {"float32"}
 
@@ -267,7 +230,7 @@ def test_dev_loss_does_not_depend_on_the_batches(read, vocabulary, stepper):
     corpus = dev_corpus(vocabulary)
     pairs = [corpus.pair(i) for i in range(len(corpus))]
     expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)
-    for tokens_per_batch in (24, 100, 4096):
+    for tokens_per_batch in (24, 4096):
         data = dataclasses.replace(CONFIG.data, tokens_per_batch=tokens_per_batch)
         batches = corpora.build_evaluation(data, corpus)
         sums = optimization.loss_sums(stepper, batches)
@@ -306,11 +269,6 @@ def test_training_smooths_labels_as_configured(vocabulary):
     assert float(sums.loss_sum) == pytest.approx(expected, rel=1e-5)
 
 
-def test_nothing_to_train_on_is_refused():
-    with pytest.raises(UserError, match=r"nothing to train on\. Give --dataset"):
-        corpora.build_corpus(DataConfig())
-
-
 def test_a_target_without_its_source_is_refused():
     with pytest.raises(UserError, match="--dev_target also needs --dev_source"):
         corpora.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
@@ -326,26 +284,6 @@ def test_text_files_replace_the_dataset_of_a_flagfile(tmp_path):
     assert list(corpora.build_corpus(data).splits) == ["train"]
     # Only the requested splits are opened; here, none.
     assert list(corpora.build_corpus(data, ("test",)).splits) == []
-
-
-def test_a_corpus_of_files_has_the_splits_that_are_given(tmp_path):
-    lines = [("a b", "b a"), ("c", "c")]
-    write_split(tmp_path, "train", lines)
-    write_split(tmp_path, "test", lines[:1])
-    corpus = corpora.build_corpus(
-        DataConfig(
-            train_source=(str(tmp_path / "train.source"),),
-            train_target=(str(tmp_path / "train.target"),),
-            test_source=(str(tmp_path / "test.source"),),
-            test_target=(str(tmp_path / "test.target"),),
-        )
-    )
-    assert list(corpus.splits) == ["train", "test"]
-    pairs = list(corpus.pairs("train").as_numpy_iterator())
-    assert [(p["source"], p["target"]) for p in pairs] == [
-        (b"a b", b"b a"),
-        (b"c", b"c"),
-    ]
 
 
 def test_a_vocabulary_is_learned_from_both_sides_or_read(tmp_path, vocabulary):
@@ -384,20 +322,6 @@ def test_the_batching_strategy_follows_the_settings(vocabulary):
     for strategy in (buckets, packed):
         for shape in strategy.shapes:
             assert shape.rows == 48 // max(shape.source_bound, shape.target_bound)
-
-
-def test_the_model_of_a_run_is_loaded(reverse_run, trained):
-    assert trained.step == 500
-    assert trained.checkpoint == reverse_run.model_dir.averaged / "step-500"
-    assert trained.vocabulary.size == trained.model.sizes["vocabulary_size"] == 280
-    assert isinstance(trained.config, ExperimentConfig)
-    latest = models.load_trained(reverse_run.model_dir, "latest")
-    assert latest.checkpoint == reverse_run.model_dir.checkpoints / "step-500"
-    embeddings = [
-        ops.convert_to_numpy(each.model.embedding.embeddings)
-        for each in (trained, latest)
-    ]
-    assert 0 < np.abs(embeddings[0] - embeddings[1]).max() < 0.1
 
 
 @pytest.mark.parametrize(
