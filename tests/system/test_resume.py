@@ -1,7 +1,7 @@
 """Resuming a training run that was stopped or killed.
 
-Real processes on a corpus of a hundred sentences: weights, optimizer and position must
-be bit-equal to those of an uninterrupted run.
+Real processes: weights, optimizer and position must be bit-equal to those of an
+uninterrupted run.
 """
 
 import random
@@ -37,46 +37,38 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def straight(corpus, tmp_path_factory) -> Run:
-    """An uninterrupted run."""
-    run = small_run(corpus, tmp_path_factory.mktemp("straight") / "run")
-    run.finish()
-    return run
-
-
 @pytest.mark.slow
-def test_a_stopped_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> None:
-    run = small_run(corpus, tmp_path / "run")
-    assert run.stop_at(12, signal.SIGTERM) == 128 + signal.SIGTERM
+def test_a_stopped_run_ends_with_the_same_weights(short_run, tmp_path) -> None:
+    run = Run(tmp_path / "run", short_run.flags)
+    assert run.stop_at(15, signal.SIGTERM) == 128 + signal.SIGTERM
     stopped = run.newest()
-    assert 12 <= stopped < STEPS
+    assert 15 <= stopped < STEPS
     log = run.log.read_text()
     assert f"stopped by SIGTERM; step {stopped} is saved." in log
     run.finish()
     assert f"resuming from step {stopped}" in run.log.read_text()
+    straight = Run(short_run.model_dir.path, ())
     assert_same_end(straight, run)
     assert_same_metrics(straight, run)
 
 
-@pytest.mark.slow
-def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    run = small_run(corpus, tmp_path / "run")
-    for step in (3, 33):
-        # Three steps and a save take about a tenth of a second.
-        delay = rng.uniform(0.0, 0.25)
-        assert run.stop_at(step, signal.SIGKILL, delay) == -signal.SIGKILL
-    # Files left by the kills must do no harm, and must be removed in the end.
+def test_a_killed_run_ends_with_the_same_weights(short_run, tmp_path) -> None:
+    run = Run(tmp_path / "run", short_run.flags)
+    # Killed in the middle of its second checkpoint, so that only the first is left.
+    process = forked_programs.start(
+        run.arguments, run.log, forked_programs.POINTS[0], times=2
+    )
+    process.wait(TIMEOUT_SECONDS)
+    assert process.returncode == -signal.SIGKILL, run.log.read_text()
+    assert steps_in(run.checkpoints) == [15]
     run.finish()
-    assert_same_end(straight, run)
+    log = run.log.read_text()
+    assert "resuming from step 15" in log
+    assert checkpoint_warnings(log) == []
+    assert_same_end(Run(short_run.model_dir.path, ()), run)
+    # Files left by the kill are removed in the end.
     names = {path.name for path in run.checkpoints.iterdir()}
     assert names == {f"step-{step}" for step in steps_in(run.checkpoints)}
-    assert checkpoint_warnings(run.log.read_text()) == []
-    assert_each_step_once(run)
-    assert_same_metrics(straight, run)
 
 
 START, TRAINING = "at a random moment from the start", "after a step"
@@ -126,7 +118,7 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
     assert names == {f"step-{step}" for step in range(steps - 3, steps + 1)}
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_resuming_with_xla_and_a_packed_mixture(corpus, tmp_path) -> None:
     settings = (
         # No dev set: one program to compile.
