@@ -332,3 +332,24 @@ def test_the_signature_of_the_metric_has_what_is_not_the_papers():
         "nrefs:2|bs:3|seed:12345|case:lc|tok:moses-fr|compounds:kept|quotes:kept|"
         "punct:replaced|smooth:none|version:sacremoses-"
     )
+
+
+def test_language_matters():
+    text = ["L'homme qu'il a vu n'est pas là."]
+    lengths = {
+        language: tokenized_bleu(
+            text, text, language=language, split_compounds=False
+        ).reference_length
+        for language in ("de", "en", "fr")
+    }
+    # German cuts both sides of an apostrophe, the others one side.
+    assert lengths == {"de": 14, "en": 11, "fr": 11}
+
+
+def test_unequal_counts_and_nothing_to_score_are_refused():
+    with pytest.raises(UserError, match="1 translations and 2 references"):
+        tokenized_bleu(["a"], ["a", "b"], language="de", split_compounds=True)
+    with pytest.raises(UserError, match="no sentence to score"):
+        tokenized_bleu([], [], language="de", split_compounds=True)
+    with pytest.raises(ValueError, match="references must be a sequence"):
+        tokenized_bleu(["a", "b"], "ab", language="de", split_compounds=True)

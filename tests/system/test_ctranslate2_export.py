@@ -8,7 +8,8 @@ search with one rule finds our translations, and with the other those of CTransl
 """
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -30,7 +31,9 @@ from tests.system.in_process import run_program
 from tests.system.random_model import (
     CONFIG,
     as_trained_model,
+    make_next_scorer,
     make_scorer,
+    random_lines,
     random_model,
     random_vocabulary,
 )
@@ -248,3 +251,64 @@ def test_the_program_writes_versions_with_the_vocabulary(own_run):
         source = processor.encode("a b c d", out_type=str)
         (answer,) = ctranslate2_answers(folder, [source])
         assert processor.decode_pieces(answer[0][:-1]) == "d c b a"
+
+
+def plain_search(
+    next_log_probs: Callable[[tuple[int, ...]], np.ndarray],
+    limit: int,
+    ranks: int,
+    cut: bool,
+) -> tuple[tuple[int, ...], float]:
+    """Returns the best ids of a beam search without a cache, and their log p.
+
+    Args:
+        next_log_probs: Function of a prefix that returns log p [V] of the next id.
+        limit: Maximum number of ids, EOS included.
+        ranks: Number of a step's best candidates that may end.
+        cut: Whether candidates of the last step count without EOS, or all must end.
+    """
+    live, finished = [((), 0.0)], []
+    for position in range(limit):
+        last = position + 1 == limit
+        candidates = [
+            ((*ids, word), log_prob + row[word])
+            for ids, log_prob in live
+            for row in [next_log_probs(ids)]
+            for word in ([EOS] if last and not cut else range(EOS, len(row)))
+        ]
+        candidates = sorted(candidates, key=lambda one: -one[1])[: 2 * WIDTH]
+        finished += [
+            one for one in candidates[:ranks] if one[0][-1] == EOS or (last and cut)
+        ]
+        live = [one for one in candidates if one[0][-1] != EOS][:WIDTH]
+    return max(finished, key=lambda one: one[1])
+
+
+def test_differences_follow_from_the_two_rules(
+    reverse_run, trained, ours, theirs, piece_ids
+):
+    """With sources longer than in training, other letters, and repeated letters."""
+    vocabulary = trained.vocabulary
+    known = [source for source, _ in reverse_run.held_out[:6]]
+    sources = [f"{a} {b}" for a, b in zip(known[:3], known[3:], strict=True)]
+    sources += random_lines(3, seed=4, longest=3)
+    lines = ours.translate([source.encode() for source in sources])
+    read_next = make_next_scorer(trained.model)
+    for source, line in zip(sources, lines, strict=True):
+        ids = vocabulary.encode(source)
+        limit = len(ids) + EXTRA_LENGTH
+        next_log_probs = functools.cache(functools.partial(read_next, tuple(ids)))
+        plain, log_prob = plain_search(
+            next_log_probs, limit, ranks=2 * WIDTH, cut=False
+        )
+        assert line.text == vocabulary.decode(plain)
+        best = line.hypotheses[0].log_prob
+        assert best == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
+        plain, log_prob = plain_search(next_log_probs, limit, ranks=WIDTH, cut=True)
+        ((answer, found),) = ctranslate2_answers(
+            theirs, [vocabulary.pieces(ids[:-1])], limit
+        )
+        assert tuple(piece_ids[piece] for piece in answer) == plain
+        assert found == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
+    # The model is not confident about some lines, which makes the search matter.
+    assert min(line.hypotheses[0].log_prob for line in lines) < -1.0
