@@ -4,7 +4,6 @@ import dataclasses
 import json
 import shutil
 
-import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
@@ -14,7 +13,7 @@ from t2t_keras.training import checkpoints
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore, read_state
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.profiling import StepProfiler
-from t2t_keras.training.update import StepSums
+from tests.system.conftest import FakeStepper
 from tests.system.replace_settings import replace_settings
 from tests.system.runs import without_times
 
@@ -150,33 +149,10 @@ def test_no_step_is_recorded_twice(config, model_dir):
     assert model_dir.run_card()["training_cost"]["flops"] == pytest.approx(flops)
 
 
-def nonfinite_stepper(bad_steps):
-    """Returns a builder of fake steppers with non-finite gradients at some steps."""
-
-    class NonfiniteStepper:
-        def __init__(self):
-            self.step = 0
-
-        def train(self, batch, stop=False, timed=False):
-            self.step += 1
-            if self.step in bad_steps:
-                return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 1.0)
-            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
-
-        def compile_step(self, batch):
-            pass
-
-        def computed_size(self, size):
-            return size
-
-        evaluate = compile_step
-
-    return lambda *_, **__: NonfiniteStepper()
-
-
 @pytest.mark.usefixtures("fake_stepper")
 def test_a_nonfinite_update_stops_the_run(config, model_dir, monkeypatch):
-    monkeypatch.setattr(optimization, "build_stepper", nonfinite_stepper({5}))
+    stepper = FakeStepper(bad_steps={5})
+    monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: stepper)
     with pytest.raises(UserError, match=r"At step 5 .*nonfinite/step-5"):
         training_run.train(config, model_dir)
     folder = model_dir.nonfinite / "step-5"
@@ -193,7 +169,8 @@ def test_a_nonfinite_update_stops_the_run(config, model_dir, monkeypatch):
 
 @pytest.mark.usefixtures("fake_stepper")
 def test_skipped_updates_are_counted(config, model_dir, monkeypatch):
-    monkeypatch.setattr(optimization, "build_stepper", nonfinite_stepper({2, 3}))
+    stepper = FakeStepper(bad_steps={2, 3})
+    monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: stepper)
     log = train_and_log(
         replace_settings(config, "training", on_nonfinite="skip"), model_dir
     )
@@ -221,7 +198,7 @@ def test_the_ceiling_and_the_papers_estimate(config, model_dir, monkeypatch):
     assert cost["paper_estimate_flops"] == pytest.approx(cost["hours"] * 3600 * 2e12)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("fake_stepper")
 def test_metrics_and_scores_are_the_same_after_a_kill(
     config, model_dir, tmp_path, monkeypatch
 ):
