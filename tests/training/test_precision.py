@@ -46,7 +46,7 @@ def whole() -> np.ndarray:
     ("policy", "jit_compile"),
     [
         pytest.param("mixed_bfloat16", False, marks=pytest.mark.slow),
-        pytest.param("mixed_bfloat16", True, marks=pytest.mark.slow),
+        pytest.param("mixed_bfloat16", True, marks=pytest.mark.release),
         pytest.param("mixed_float16", False, marks=pytest.mark.slow),
         pytest.param("mixed_float16", True, marks=pytest.mark.release),
     ],
