@@ -135,10 +135,18 @@ def small_run(
     return Run(model_dir, (*files, *SETTINGS, *extra), keep_checkpoints)
 
 
-def prepare_records(config: ExperimentConfig, folder: Path, **options: bool) -> Path:
+def prepare_records(
+    config: ExperimentConfig, folder: Path, keep_text: bool = False
+) -> Path:
     """Prepares records of the settings' corpus in several shards."""
-    shards = {"pairs_per_shard": 25, "workers": 1}
-    preparation.prepare(config.data, folder, **shards, log=lambda _: None, **options)
+    preparation.prepare(
+        config.data,
+        folder,
+        pairs_per_shard=25,
+        workers=1,
+        keep_text=keep_text,
+        log=lambda _: None,
+    )
     return folder
 
 

@@ -76,13 +76,6 @@ def test_a_killed_ablation_resumes_and_a_finished_one_is_reported(tmp_path) -> N
     assert not list((tmp_path / "out").glob("*/*/export*"))
 
 
-def test_rows_are_required(tmp_path) -> None:
-    done = run_program("ablate", f"--output={tmp_path / 'out'}")
-    assert done.status == 2
-    assert "error: --rows is required: the flagfiles of the variations." in done.stderr
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_signal_sets_the_exit_status(tmp_path, monkeypatch) -> None:
     from t2t_keras.reports.ablation.children import Children
 

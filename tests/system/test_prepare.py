@@ -50,12 +50,6 @@ def test_records_are_made_and_verified(flags, tmp_path):
     assert "train-00001/lengths.npy" in verified.stderr
 
 
-def test_the_output_is_required(flags):
-    done = run_program("prepare", *flags)
-    assert done.status == 2
-    assert "--output is required" in done.stderr
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_is_reported_and_sets_the_exit_status(
     flags, tmp_path, monkeypatch, number

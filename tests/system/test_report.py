@@ -67,9 +67,3 @@ def test_bad_arguments_are_refused(arguments, message) -> None:
     done = run_program("report", *arguments)
     assert done.status == 2
     assert message in done.stderr
-
-
-def test_other_programs_take_no_such_arguments() -> None:
-    done = run_program("evaluate", "runs/tiny")
-    assert done.status == 2
-    assert "Arguments are given as flags. Received: runs/tiny." in done.stderr
