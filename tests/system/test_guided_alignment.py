@@ -51,29 +51,22 @@ def test_the_first_head_learns_the_links_it_is_given(corpus, tmp_path):
         [x.split() for x in (corpus / f"train.{side}").read_text().splitlines()]
         for side in ("en", "de")
     ]
-    shares = []
     texts = [(" ".join(a), " ".join(b)) for a, b in zip(*pairs, strict=True)]
-    for weight in (0.0, 5.0):
-        run = ModelDir(tmp_path / f"run{weight:.0f}")
-        flags = ["--train_steps=60", "--d_model=32", f"--guided_alignment={weight}"]
-        flags += [] if weight else ["--train_alignments="]
-        training_run.train(settings_of(tmp_path, corpus, *flags), run)
-        trained = load_trained(run, "latest")
-        links = WordAligner(trained, "1:1").align(texts)
-        # Without --alignment_heads the links are of the head that was trained.
-        default = "1:1" if weight else "1"
-        assert WordAligner(trained).align(texts) == WordAligner(trained, default).align(
-            texts
-        )
-        assert links != WordAligner(trained, "1").align(texts)
-        right = [
-            i + j == len(words) - 1
-            for words, own in zip(pairs[0], links, strict=True)
-            for i, j in own
-        ]
-        shares.append(np.mean(right))
-    assert shares[0] < 0.4 < 0.55 < shares[1], shares
-    assert Run(run.path).align(texts[:3]) == links[:3]
+    run = ModelDir(tmp_path / "run")
+    flags = ("--train_steps=60", "--d_model=32", "--guided_alignment=5")
+    training_run.train(settings_of(tmp_path, corpus, *flags), run)
+    links = Run(run.path).align(texts)
+    right = [
+        i + j == len(words) - 1
+        for words, own in zip(pairs[0], links, strict=True)
+        for i, j in own
+    ]
+    # Without guidance it is below 0.4.
+    assert np.mean(right) > 0.55
+    # Without --alignment_heads the links are of the head that was trained.
+    trained = load_trained(run, "latest")
+    assert WordAligner(trained, "1:1").align(texts[:9]) == links[:9]
+    assert WordAligner(trained, "1").align(texts[:9]) != links[:9]
 
 
 def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
