@@ -3,7 +3,6 @@
 import ast
 import dataclasses
 import logging
-import math
 import os
 import subprocess
 import sys
@@ -143,8 +142,6 @@ def test_translations_are_sampled_begun_and_reranked(run) -> None:
     found = list(
         run.translate(lines, n_best=3, sample=Sampling(1.5, seed=8), **options)
     )
-    first = list(run.translate(lines, sample=Sampling(1.5, seed=8), **options))
-    assert [line.text for line in first] == [line.text for line in found]
     assert all(each.text.startswith("c b") for each in found[0].hypotheses)
     assert found[1].text == ""
     assert min(each.num_tokens for each in found[2].hypotheses) >= 3
@@ -219,8 +216,9 @@ def test_files_are_scored_and_not_kept(own_short_run, tmp_path) -> None:
     before = own_short_run.run_card()
     (tmp_path / "a.txt").write_text("abc\n")
     (tmp_path / "b.txt").write_text("cba\n")
-    result = run.evaluate([str(tmp_path / "a.txt")], [str(tmp_path / "b.txt")])
-    [line] = run.translate(["abc"])
+    files = [str(tmp_path / "a.txt")], [str(tmp_path / "b.txt")]
+    result = run.evaluate(*files, beam_size=1)
+    [line] = run.translate(["abc"], beam_size=1)
     assert [each.text for each in result.translations] == [line.text]
     assert own_short_run.run_card() == before
 
@@ -238,7 +236,7 @@ def test_graphs_are_traced_once_and_few_are_kept(own_short_run, tmp_path) -> Non
         return [
             run.score([("abc", b"cba")]),
             run.attention("abc").memory.weights.tolist(),
-            [line.text for line in run.translate(["abc"])],
+            [line.text for line in run.translate(["abc"], beam_size=1)],
             (result.translations, result.perplexity),
         ]
 
@@ -309,8 +307,6 @@ def test_export_works_as_the_program_does(own_short_run) -> None:
     metadata = own_short_run.run_card()["export_ids"]
     assert metadata["decoding"]["beam_size"] == 1
     assert metadata["batch_sizes"] == [1, 4]
-    with pytest.raises(UserError, match=r"no option 'betch_sizes'.* mean batch_sizes"):
-        run.export("ids", betch_sizes=(1,))
 
 
 @pytest.mark.slow
@@ -339,23 +335,13 @@ def test_a_ctranslate2_model_is_the_next_version(own_short_run) -> None:
             lambda run: run.translate(["a"], min_lenght=2),
             r"no search setting 'min_lenght'.*Did you mean min_length\?",
         ),
-        (lambda run: run.evaluate(beam_size=0), "beam_size must be at least 1"),
-        (
-            lambda run: run.export("ids", length_penalty="wu"),
-            "length_penalty must be one of gnmt, power, none. Received: wu",
-        ),
         (lambda run: run.evaluate(["a.mrg"]), "this model is not a parser"),
         (lambda run: run.average(77), "expected 77"),
         (lambda run: run.average(0), "--last must be .* at least 1. Received: 0"),
-        (lambda run: run.average(best=-1), "--best must be .* Received: -1"),
-        (lambda run: run.translate(["a"], alpha=-1), "alpha must be at least 0"),
-        (lambda run: run.translate(["a"], alpha=math.nan), "alpha must be at least 0"),
         (lambda run: run.translate(["a"], alpha="x"), "must be a number. .*'x'"),
         (lambda run: run.translate(["a"], beam_size=0), "beam_size must be at least"),
         (lambda run: run.translate(["a"], beam_size=2.5), "must be a whole number"),
-        (lambda run: run.translate(["a"], lines_at_once=0), "must be at least 1"),
         (lambda run: run.translate("The dog."), r"in a list. Received: 'The dog\.'"),
-        (lambda run: run.translate(None), r"Lines .* in a list. Received: None"),
         (lambda run: list(run.translate(["a", None])), "Line 2 must be a text. .*None"),
         (lambda run: run.translate(["a"], prefixes=5), "Prefixes, .* in a list. .* 5"),
         (lambda run: run.translate(["a"], lines_at_once="x"), "must be at least 1"),
@@ -365,19 +351,16 @@ def test_a_ctranslate2_model_is_the_next_version(own_short_run) -> None:
         (lambda run: run.trained(ensemble_with=5), "must be a list of model dir"),
         (lambda run: Run("a\0b"), "A path must be a text or a Path"),
         (lambda run: run.score(["ab"]), r"a source and its target, .* Received: 'ab'"),
-        (lambda run: run.score(("ab", "cd")), "Received: 'ab'"),
         (lambda run: run.score([("ab", None)]), r"Received: \('ab', None\)"),
         (lambda run: run.evaluate(reference=["b"]), "belong together; one is missing"),
         (lambda run: run.evaluate(split="tset"), "one of train, dev, test. .* mean"),
         (lambda run: run.export("onnx"), "--format must be one of text, ids"),
-        (lambda run: run.export(None), "--format must be one of text, ids"),
         (lambda run: run.export(batch_sizes=5), "Batch sizes must be in a list"),
         (lambda run: run.export(nbest=3), "no option 'nbest'.* Did you mean n_best"),
         (lambda run: run.train("configs/tiny.flags"), "settings that read_settings"),
         (lambda run: run.train({}), r"takes settings .* Received: \{\}"),
         (lambda run: run.trained(Path("no/[1]")), r"The checkpoint no/\[1\] has \[1\]"),
         (lambda run: Run(run.path / "nothing").trained(), "is not a model directory"),
-        (lambda run: Run(run.path / "nothing").settings, "is not a model directory"),
         (lambda run: Run(run.path / "nothing").train(), "is not a model directory"),
     ],
 )
@@ -444,6 +427,7 @@ def test_a_run_trains_and_resumes_with_a_custom_task(
         dev_bleu_sentences=0,
         export_at_end=False,
         score_split="dev",
+        beam_size=1,
         tf32=False,
     )
     tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
@@ -465,11 +449,10 @@ def test_a_run_trains_and_resumes_with_a_custom_task(
     lines.clear()
     # The run has absolute paths: it resumes anywhere, as by the program.
     assert run.settings.data.dev_source == (str(tmp_path / "dev.source"),)
-    run.train(settings)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
     assert run.train().evaluation is not None
-    assert lines.count("all 4 steps are done already") == 2
+    assert lines.count("all 4 steps are done already") == 1
     with pytest.raises(UserError, match="does not exist"):
         run.train(settings)  # relative paths are now others
     check_batches(run.batches(), pairs[:60], run.trained().vocabulary)

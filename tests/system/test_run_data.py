@@ -123,14 +123,14 @@ def test_pairs_that_are_left_out_are_counted(config, prepare, tmp_path):
 
 def test_faults_of_the_text_give_warnings(config, prepare):
     with open(config.data.train_source[0], "ab") as file:
-        file.write(b"\na \xff b\n")
+        file.write(b"\na \xff b\na\rb\na\xe2\x80\xa8b\n")
     with open(config.data.train_target[0], "ab") as file:
-        file.write(b"a\nb a\n")
+        file.write(b"a\nb a\nb\ra\r\nb a\n")
     _, lines = prepare(config)
     warnings = [line for line in lines if line.startswith("warning: train: ")]
     assert len(warnings) == 2
-    assert "1 of 62 lines have no text on one side or both" in warnings[0]
-    assert "1 of 62 lines are not valid UTF-8" in warnings[1]
+    assert "1 of 64 lines have no text on one side or both" in warnings[0]
+    assert "1 of 64 lines are not valid UTF-8" in warnings[1]
 
 
 def test_other_settings_are_refused_and_the_difference_shown(
