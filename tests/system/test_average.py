@@ -17,13 +17,10 @@ def average(own_short_run):
 @pytest.mark.parametrize(
     ("arguments", "steps"),
     [
-        (["--last=1"], [60]),
         (["--last=3"], [30, 45, 60]),
-        (["--last=4"], [15, 30, 45, 60]),
         (["--from_step=30"], [30, 45, 60]),
         (["--to_step=30"], [15, 30]),
         (["--from_step=16", "--to_step=59"], [30, 45]),
-        (["--from_step=15", "--to_step=15"], [15]),
         (["--to_step=45", "--last=2"], [30, 45]),
         (["--from_step=15", "--last=1"], [60]),
     ],
@@ -121,9 +118,3 @@ def test_a_damaged_checkpoint_is_named(average, own_short_run):
         done.stderr
     )
     assert not list(own_short_run.averaged.glob(".*"))
-
-
-def test_the_model_dir_is_required():
-    done = run_program("average", "--last=2")
-    assert done.status == 2
-    assert done.stderr.startswith("error: --model_dir is required: Directory of a tr")
