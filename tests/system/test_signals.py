@@ -42,7 +42,8 @@ PROGRAMS = MappingProxyType(
 
 
 def test_a_few_signals(reverse_run, tmp_path):
-    send_signals("export", 4, reverse_run, tmp_path, "--format=ids")
+    flags = "--format=ids", "--beam_size=1"
+    send_signals("export", 3, reverse_run, tmp_path, *flags)
 
 
 @pytest.mark.release
