@@ -20,7 +20,7 @@ SEED = 20170612
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Fixtures that take long: a trained model and two whole corpora. Their tests are slow.
-SLOW_FIXTURES = frozenset({"reverse_run", "splits", "letters"})
+SLOW_FIXTURES = frozenset({"reverse_run", "splits"})
 
 # No deadline: the first call of a TensorFlow function traces for seconds.
 # Derandomized: the same examples every time, so a failing test keeps failing.

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks import server_process
 from t2t_keras.evaluation.translator import Translator
-from t2t_keras.runs import models, optimization
+from t2t_keras.runs import exporting, models, optimization
 from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
@@ -268,6 +268,12 @@ def fake_stepper(monkeypatch):
     monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: FakeStepper())
     monkeypatch.setattr(optimization, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
     monkeypatch.setattr(DevEvaluation, "_draw_attention", lambda *_: None)
+
+
+@pytest.fixture
+def unvalidated(monkeypatch):
+    """Leaves out the calls that validate an export, for tests with their own."""
+    monkeypatch.setattr(exporting, "validate", lambda *_, **__: None)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from t2t_keras import Run
-from t2t_keras.runs import exporting
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.requests import Request
@@ -99,9 +98,8 @@ def test_run_and_evaluate_translate_alike(imported, translated, tmp_path) -> Non
 
 
 @pytest.mark.slow
-def test_an_export_translates_text(imported, monkeypatch) -> None:
-    # This test asks the signatures itself.
-    monkeypatch.setattr(exporting, "validate", lambda *_, **__: None)
+@pytest.mark.usefixtures("unvalidated")
+def test_an_export_translates_text(imported) -> None:
     done = run_program("export", f"--model_dir={imported}", "--format=text")
     assert done.status == 0, done.stderr
     version = imported / "export" / "1"

@@ -206,12 +206,10 @@ def test_each_text_has_its_own_options(served, trained):
     assert np.all(np.abs(plain["score"] - found["score"])[:3] > 100 * TOLERANCE)
 
 
+# Each shape that is asked for is compiled, which takes seconds.
 @pytest.mark.slow
-def test_xla_gives_the_same_results_in_a_directory_of_its_own(
-    trained, model_dir, monkeypatch
-):
-    # Each shape that is asked for is compiled, which takes seconds.
-    monkeypatch.setattr(exporting, "validate", lambda *_, **__: None)
+@pytest.mark.usefixtures("unvalidated")
+def test_xla_gives_the_same_results_in_a_directory_of_its_own(trained, model_dir):
     settings = dataclasses.replace(SETTINGS, xla=True, batch_sizes=(8,))
     xla_version = exporting.export(trained, model_dir, "text", settings)
     assert xla_version == model_dir.export_xla / "1"

@@ -9,7 +9,6 @@ import pytest
 
 from t2t_keras.parsing.linearization import tree_words
 from t2t_keras.parsing.trees import Tree, read_trees
-from t2t_keras.runs import exporting
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import (
@@ -124,9 +123,8 @@ def test_another_treebank_is_scored(parser, tmp_path):
 
 
 @pytest.mark.slow
-def test_served_trees_have_exactly_the_words(parser, monkeypatch):
-    # This test asks the signatures itself.
-    monkeypatch.setattr(exporting, "validate", lambda *_, **__: None)
+@pytest.mark.usefixtures("unvalidated")
+def test_served_trees_have_exactly_the_words(parser):
     done = run_program("export", f"--model_dir={parser}", *EXPORT_SETTINGS)
     assert done.status == 0, done.stderr
     version = parser / "export" / "1"

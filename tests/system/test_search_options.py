@@ -37,11 +37,10 @@ IN_CARD = re.compile(r"Sampling.*\n.*\n.*temperature.* 0\.8 .*\n.*top_k.* 50 ")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unvalidated")
 def test_an_export_samples_and_takes_prefixes_as_translate_does(
-    tmp_path_factory, tmp_path, monkeypatch
+    tmp_path_factory, tmp_path
 ):
-    # This test asks the signatures itself.
-    monkeypatch.setattr(exporting, "validate", lambda *_, **__: None)
     trained = random_trained_model(tmp_path_factory, num_layers=1)
     sampling = Sampling(temperature=0.8, top_k=50, top_p=0.95, seed=6)
     settings = ExportSettings(
