@@ -105,6 +105,7 @@ def test_tsv_of_other_columns(write, line, columns):
         (["src_text\ttrg_text"], ["names of its columns"]),
         (["en\tde"], ["names of its columns"]),
         (["PT\tzh-Hant"], ["names of its columns"]),
+        (["Portuguese 1\t中文"], ["names of its columns"]),
         (['"source"\t"target"', '"a"\t"b"'], ["names", "double quotes .* 2 of .* 2 "]),
         (['"a"\t"b"', '"a ""x"" b"\t"c"', '"a"\tb'], ["double quotes"]),
         (['"a"\t"b"', '"a" b\t"c"', "a\tb"], []),

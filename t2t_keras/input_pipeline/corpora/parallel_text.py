@@ -7,6 +7,7 @@ A file may also hold both sides: .tsv in two columns, .mrg as trees, each of whi
 counts as a line. A `TreeReader` converts trees to sentence pairs.
 """
 
+import contextlib
 import dataclasses
 import glob
 import hashlib
@@ -31,7 +32,8 @@ from t2t_keras.text.normalization import is_blank
 # Lines of a table that tell its format.
 _FIRST_ROWS = 1000
 _QUOTED = re.compile(rb'(?s)".*"')
-# What a header of a table of sentence pairs is made of, and codes of languages.
+# What a header of a table of sentence pairs is made of, besides codes and names of
+# its languages.
 _HEADER_WORDS = frozenset(
     "source target src tgt trg ref reference text sentence segment translation "
     "original input output en de".split()
@@ -333,7 +335,8 @@ def _format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterato
         if text_suffix(path) != ".tsv":
             continue
         rows = list(itertools.islice(_columns(path, _lines), _FIRST_ROWS))
-        if rows and all(_is_name(cell, languages) for cell in rows[0]):
+        names = " ".join([*languages, *_language_names(languages)])
+        if rows and all(_is_name(cell, names) for cell in rows[0]):
             yield (
                 f"{path} begins with the names of its columns, which are taken for a "
                 f"sentence pair: {b', '.join(rows[0]).decode()}. Remove this line: "
@@ -348,13 +351,29 @@ def _format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterato
             )
 
 
-def _is_name(cell: bytes, languages: Sequence[str]) -> bool:
-    """Returns whether all words of a cell are of a header, such as source_text."""
-    words, codes = (
-        set(re.findall(r"[^\W_]+", text.lower()))
-        for text in (cell.decode("utf-8", errors="replace"), " ".join(languages))
+def _language_names(codes: Sequence[str]) -> Iterator[str]:
+    """Yields the English and the own name of each language that has one."""
+    from babel import Locale, UnknownLocaleError
+
+    for code in codes:
+        with contextlib.suppress(UnknownLocaleError, ValueError):
+            locale = Locale.parse(code.replace("-", "_"))
+            yield locale.get_language_name("en") or ""
+            yield locale.get_language_name() or ""
+
+
+def _is_name(cell: bytes, names: str) -> bool:
+    """Returns whether all words of a cell are of a header, such as source_text1.
+
+    Args:
+        cell: A cell of the first row.
+        names: Codes and names of the languages.
+    """
+    words, own = (
+        set(re.findall(r"[^\W\d_]+", text.lower()))
+        for text in (cell.decode("utf-8", errors="replace"), names)
     )
-    return bool(words) and words <= _HEADER_WORDS | codes
+    return bool(words) and words <= _HEADER_WORDS | own
 
 
 def _repair(line: bytes) -> bytes:
