@@ -255,11 +255,13 @@ class CountedLines:
     def _check(self) -> None:
         bad = self._invalid + self._with_nul
         if bad > max(1, self._count * _MOST_BAD):
+            # Without a byte order mark, UTF-16 shows only in its NUL bytes.
+            encoding = "ISO-8859-1" if self._invalid >= self._with_nul else "UTF-16LE"
             raise UserError(
                 f"{_title(self._path)} is not text in UTF-8: {self._invalid} of "
                 f"{self._count} lines are not valid, and {self._with_nul} others have "
                 f"NUL bytes; at most {_MOST_BAD:.0%} are read. Convert it, for example "
-                "with iconv -f ISO-8859-1 -t UTF-8, or repair these lines."
+                f"with iconv -f {encoding} -t UTF-8, or repair these lines."
             )
 
     @property

@@ -260,6 +260,7 @@ def test_what_has_many_lines_that_are_no_text_is_refused(lines, first, is_refuse
     assert (found == lines) != (is_refused and first == 10)
     if error:
         assert "a.txt is not text in UTF-8" in str(error.value)
+        assert ("-f UTF-16LE" in str(error.value)) == (b"\xff" not in lines)
 
 
 def pair(lines, prefix):
