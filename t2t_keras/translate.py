@@ -137,7 +137,7 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open_input(_INPUT.value, "input"))
         source = CountedLines(file, _INPUT.value, _LINES_AT_ONCE.value)
-        lines = open_prefixes(source, _PREFIX.value, stack)
+        lines = open_prefixes(source, _PREFIX.value, stack, _LINES_AT_ONCE.value)
         which = _MODEL.checkpoint.value
         trained = ensembles.load(checkpoint=which, **program.search_model_values())
         decoding = _MODEL.decoding(trained.config)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from t2t_keras.attention.request import PictureRequest
 from t2t_keras.attention.sentence_attention import AttentionModel
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import open_input
+from t2t_keras.files.lines import CountedLines, open_input
 from t2t_keras.runs import corpora, scoring
 
 
@@ -44,4 +44,5 @@ def read_summary_corpus(
 
 def _lines(path: str, flag: str, most: int) -> list[str]:
     with open_input(path, flag) as lines:
-        return [line.decode(errors="replace") for line in itertools.islice(lines, most)]
+        counted = CountedLines(itertools.islice(lines, most), path)
+        return [line.decode(errors="replace") for line in counted]

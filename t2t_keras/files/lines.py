@@ -294,7 +294,10 @@ def pair_prefixes(
 
 
 def open_prefixes(
-    lines: Iterable[bytes], prefix: str | None, stack: contextlib.ExitStack
+    lines: Iterable[bytes],
+    prefix: str | None,
+    stack: contextlib.ExitStack,
+    first: int | None = None,
 ) -> Iterator[Line]:
     """Returns an iterator over lines with their prefixes.
 
@@ -303,16 +306,19 @@ def open_prefixes(
         prefix: "column" if each line has its prefix after a tab; path of a file with
             prefixes; None for empty ones.
         stack: Closes the file.
+        first: Number of its lines that tell whether it is text, as in `CountedLines`.
 
     Raises:
-        UserError: If the file is missing, or later if it has not as many lines.
+        UserError: If the file is missing, or later if it is no text or has not as many
+            lines.
     """
     if prefix is None:
         return ((line, b"") for line in lines)
     if prefix == "column":
         parts = (line.partition(b"\t") for line in lines)
         return ((text, beginning) for text, _, beginning in parts)
-    return pair_prefixes(lines, stack.enter_context(open_input(prefix, "prefix")))
+    prefixes = stack.enter_context(open_input(prefix, "prefix"))
+    return pair_prefixes(lines, CountedLines(prefixes, prefix, first))
 
 
 def line_seed(seed: int, number: int) -> int:

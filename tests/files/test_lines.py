@@ -282,6 +282,7 @@ def test_files_that_do_not_match_are_refused(tmp_path):
     for text, message in (
         (b"x\ny\n", "There are 2 prefixes but more lines. Each line needs its prefix"),
         (b"x\ny\nz\nu\n", "There are 3 lines but more prefixes."),
+        (b"\xff\n\xff\nz\n", "prefixes.txt is not text in UTF-8: 2 of 3 lines"),
     ):
         path.write_bytes(text)
         with pytest.raises(UserError) as caught:

@@ -142,13 +142,16 @@ def test_an_export_has_no_dev_set(reverse_run):
     assert "An export has no dev set: give --input" in done.stderr
 
 
-def test_unequal_files_are_refused(visualize_short, tmp_path):
+def test_unequal_files_and_other_encodings_are_refused(visualize_short, tmp_path):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("a\nb\n")
     target.write_text("a\n")
     done = visualize_short(f"--input={source}", f"--input_translation={target}")
     assert done.status == 2
     assert f"{source} has 2 lines, but {target} has 1" in done.stderr
+    source.write_bytes(b"\xff\n\xff\n")
+    done = visualize_short(f"--input={source}")
+    assert f"{source} is not text in UTF-8: 2 of 2 lines" in done.stderr
 
 
 def test_a_sentence_that_is_too_long_gives_a_warning(visualize_short):

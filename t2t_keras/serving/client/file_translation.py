@@ -198,7 +198,7 @@ def _read_lines(
     """Returns an iterator over numbered lines, with prefixes if there are any."""
     if files.prefix is None:
         return _pair_lines(*sides)
-    pairs = open_prefixes(sides[0], files.prefix, stack)
+    pairs = open_prefixes(sides[0], files.prefix, stack, files.lines_at_once)
     return ((number, *pair) for number, pair in enumerate(pairs, start=1))
 
 
