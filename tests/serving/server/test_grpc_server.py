@@ -114,16 +114,17 @@ def test_canceled_requests_stop_working(base, tmp_path):
     with serving(base, max_running=3) as client:
         for attempt in range(4):
             ends = [tmp_path / f"{attempt}{name}" for name in "abc"]
-            calls = [
-                client.prediction.Predict.future(request("wait", text=[bytes(end)]))
-                for end in ends
-            ]
+            calls = []
             for end in ends:
+                # Calls of the attempt before may still be ending.
+                wait_until(lambda: not is_refused(client))
+                waiting = request("wait", text=[bytes(end)])
+                calls.append(client.prediction.Predict.future(waiting))
                 wait_until(Path(f"{end}.begun").exists)
             assert is_refused(client)
             for call in calls:
                 call.cancel()
-            wait_until(lambda: not is_refused(client))
+        wait_until(lambda: not is_refused(client))
 
 
 def is_refused(client) -> bool:
