@@ -37,6 +37,7 @@ def test_an_exponent_is_recovered() -> None:
         assert over.value <= exact.value + 1e-12, power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", layer_types(unrolled=True), ids=lambda one: one.name)
 def test_flops_are_those_of_the_graph(layer: LayerType) -> None:
     # Lengths: multiples of the dilation, to which TensorFlow pads, but not of blocks.
@@ -63,6 +64,7 @@ def test_only_recurrent_layers_wait_from_step_to_step() -> None:
             assert few == more <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [2, 28])
 def test_paths_are_as_long_as_the_closed_forms_say(length: int) -> None:
     far, half = length - 1, NEIGHBORHOOD // 2

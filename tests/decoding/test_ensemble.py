@@ -155,6 +155,7 @@ def random_sources(seed):
     return sources
 
 
+@pytest.mark.slow
 def test_copies_of_a_model_equal_the_model():
     model, other = models()
     sources = random_sources(seed=3)

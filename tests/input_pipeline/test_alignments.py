@@ -174,6 +174,7 @@ def test_batches_have_the_links_of_their_rows(corpus, links, packs):
     assert padding["alignment"].dtype == np.uint8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packs", [False, True])
 def test_a_worker_has_the_links_of_its_rows(corpus, packs):
     make = PackedBatching if packs else BucketBatching

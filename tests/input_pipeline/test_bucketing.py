@@ -89,6 +89,7 @@ def test_24_shapes_at_25_000_tokens_are_86_percent_real_tokens():
     assert real_fraction(lengths[:5_000], shapes) > 0.86
 
 
+@pytest.mark.slow
 def test_no_other_threads_compute():
     """Those of BLAS wait for each other, on a busy machine for most of the time."""
     done = run_python(

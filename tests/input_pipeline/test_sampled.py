@@ -125,6 +125,7 @@ def test_processes_and_order_of_epochs_do_not_matter(corpus, vocabulary):
         assert read(again.draw(epoch)) == read(corpus.draw(epoch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bucket", "pack"])
 def test_batches_have_the_pairs_of_their_epoch(corpus, vocabulary, kind):
     batching = make_batching(corpus, kind)

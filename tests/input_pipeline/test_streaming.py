@@ -82,6 +82,7 @@ def test_every_pair_comes_once_in_few_shapes(files, pairs, vocabulary, dataset):
             assert rows * source_length <= TOKENS < (rows + 1) * source_length
 
 
+@pytest.mark.slow
 def test_lone_paths_and_relative_paths(
     files, vocabulary, in_order, tmp_path, monkeypatch
 ):

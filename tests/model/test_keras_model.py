@@ -86,10 +86,8 @@ def test_random_state_is_in_no_variable_and_no_file(tmp_path) -> None:
     assert len(loaded.variables) == len(model.weights)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [{}, pytest.param({"learned_positions": 11}, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("changed", [{}, {"learned_positions": 11}])
 def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
     model = Transformer(**{**CONFIG, "num_layers": 1}, dropout_rate=0.3, **changed)
     batch = small_batch()

@@ -54,6 +54,7 @@ def test_nothing_but_an_ablation(folders) -> None:
     assert "this project, base" in text and "not run" in text
 
 
+@pytest.mark.slow
 def test_measured_layers_are_table_1(folders, tmp_path) -> None:
     measured = tmp_path / "layers"
     measured.mkdir()

@@ -55,6 +55,7 @@ def read(model):
     return make_scorer(model)
 
 
+@pytest.mark.slow
 def test_the_translator_returns_text_and_scores_of_the_search(model, vocabulary):
     lines = random_lines(5, seed=3, longest=4)
     decoding = dataclasses.replace(CONFIG.decoding, alpha=0.9)  # not the default
@@ -226,6 +227,7 @@ def stepper(model):
     return optimization.build_stepper(CONFIG.training, model, None, strategy)
 
 
+@pytest.mark.slow
 def test_dev_loss_does_not_depend_on_the_batches(read, vocabulary, stepper):
     corpus = dev_corpus(vocabulary)
     pairs = [corpus.pair(i) for i in range(len(corpus))]

@@ -79,6 +79,7 @@ def translated(imported) -> list[str]:
     return done.lines
 
 
+@pytest.mark.slow
 def test_it_translates_to_text(translated) -> None:
     assert translated[2] == "" and "w" in "".join(translated)
 
@@ -122,6 +123,7 @@ def test_an_export_translates_text(imported) -> None:
     assert ModelDir(imported).vocabulary().decode(found) == expected[0]
 
 
+@pytest.mark.slow
 def test_exports_to_other_toolkits(imported) -> None:
     """Marian's positions are not MarianMT's; a file of Keras has them."""
     program = "export", f"--model_dir={imported}"

@@ -111,6 +111,7 @@ def test_without_xla_only_one_shape_is_tried(config, model_dir) -> None:
     assert progress.lines == []  # the settings ask for no translations
 
 
+@pytest.mark.slow
 def test_scores_are_logged_and_translations_and_attention_shown(
     config, model_dir
 ) -> None:

@@ -5,6 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.forked import REPOSITORY, command_path
 
 
@@ -35,6 +37,7 @@ def comparable(text: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_commands_print_what_the_page_shows(tmp_path):
     blocks = code_blocks()
     shown = 0

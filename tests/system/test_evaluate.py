@@ -106,6 +106,7 @@ def test_every_line_is_scored_and_written(evaluate, tmp_path):
     assert "1 of 5 lines are not valid UTF-8" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_dev_split_by_the_tokenizer_of_the_run(evaluate_short, own_short_run):
     own_short_run.update_run_card({"bleu_tokenizer": "char"})
     done = evaluate_short("--split=dev")

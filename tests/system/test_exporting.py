@@ -105,6 +105,7 @@ def translate_lines(trained):
     return translator.translate(LINES)
 
 
+@pytest.mark.slow
 def test_the_batches_of_a_server_limit_the_default_signature_alone(trained, tmp_path):
     """Only that one is warmed up with the largest batch."""
     model_dir = ModelDir(tmp_path)
@@ -232,6 +233,7 @@ def test_xla_gives_the_same_results_in_a_directory_of_its_own(trained, model_dir
     assert "--xla_cpu_compilation_enabled" in readme
 
 
+@pytest.mark.slow
 def test_bfloat16_and_the_chosen_signatures(trained, tmp_path):
     """Weights in half the space, and warm-up requests of all signatures."""
     model_dir = ModelDir(tmp_path)

@@ -167,7 +167,7 @@ def test_early_stopping_ends_an_interrupted_run_at_the_same_step(
     assert not any(line.startswith("stopped early") for line in log)
 
 
-@pytest.mark.parametrize("stopped_at", [1, 5])
+@pytest.mark.parametrize("stopped_at", [1, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("fake_stepper")
 def test_an_evaluation_that_a_signal_prevents_is_made_by_the_resumed_run(
     config, model_dir, tmp_path, monkeypatch, stopped_at

@@ -176,6 +176,7 @@ def test_records_started_with_another_mixture_are_refused(write_pairs, prepare):
     prepare("main", vocabulary_file=str(folder / "vocabulary.model"))
 
 
+@pytest.mark.slow
 def test_tags_precede_sources_from_text_and_records(
     config, tmp_path, write_pairs, prepare
 ):

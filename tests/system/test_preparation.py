@@ -53,6 +53,7 @@ def use_records(config, folder, **settings):
     )
 
 
+@pytest.mark.slow
 def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     folder, lines = prepare()
     assert lines[0] == "learning 280 subwords …"

@@ -197,6 +197,7 @@ def test_scores_of_translations_equal_those_of_the_search(run) -> None:
     assert run.score([]) == []
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_returned_and_kept(own_short_run) -> None:
     run, done = Run(own_short_run.path), []
     options = {"beam_size": 1, "length_penalty": "none", "extra_length": 2}

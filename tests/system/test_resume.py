@@ -52,6 +52,7 @@ def test_a_stopped_run_ends_with_the_same_weights(short_run, tmp_path) -> None:
     assert_same_metrics(straight, run)
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_weights(short_run, tmp_path) -> None:
     run = Run(tmp_path / "run", short_run.flags)
     # Killed in the middle of its second checkpoint, so that only the first is left.

@@ -156,6 +156,7 @@ def test_settings_without_effect_on_updates_may_change(config, model_dir, prepar
     assert model_dir.config() == longer
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_tokenizer_of_its_bleu(config, model_dir, prepare):
     """Also a run of a release that had only 13a, and no entry in the run card."""
     config = replace_settings(config, "data", target_language="zh")

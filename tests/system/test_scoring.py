@@ -101,6 +101,7 @@ def test_pairs_left_out_of_perplexity_are_counted(test_set):
     assert compute(pairs[-4:]) == (None, 4)
 
 
+@pytest.mark.slow
 def test_without_a_perplexity_the_other_scores_remain(result):
     result = dataclasses.replace(result, perplexity=None, left_out=11)
     assert result.describe().splitlines()[4] == (

@@ -109,6 +109,7 @@ def assert_maps(alone, found) -> None:
 
 
 # The last value makes batches of one sentence each.
+@pytest.mark.slow
 @pytest.mark.parametrize("weights_at_once", [9_000, 1])
 def test_maps_do_not_depend_on_the_batch(
     alone, attention_of_run, monkeypatch, weights_at_once

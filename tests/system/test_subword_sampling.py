@@ -59,6 +59,7 @@ def test_without_sampling_nothing_changes(sampling, tmp_path):
     assert drawn.summary.target_tokens > 1.1 * plain.summary.target_tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batching", ["bucket", "pack"])
 def test_records_with_text_give_the_batches_of_the_text(sampling, tmp_path, batching):
     sampling = replace_settings(sampling, "data", batching=batching)

@@ -57,6 +57,7 @@ def test_a_new_model_can_search():
     assert found.tokens.shape == (1, 1, 2)
 
 
+@pytest.mark.slow
 def test_scores_equal_those_of_teacher_forcing(read, vocabulary, search):
     sources = [vocabulary.encode(line) for line in [*random_lines(7, seed=1), "a"]]
     tokens, lengths, log_probs, scores = search(sources)

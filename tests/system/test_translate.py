@@ -50,6 +50,7 @@ def test_each_input_line_gives_one_output_line(translate_short):
     assert [done.lines[i] for i in BLANK] == ["", "", ""]
 
 
+@pytest.mark.slow
 def test_lines_that_are_not_utf8_give_a_warning(translate_short):
     flags = "--beam_size=1", "--lines_at_once=2"
     done = translate_short(*flags, stdin=b"a b\nc d\n\xff\n\xc3(\n")

@@ -121,6 +121,7 @@ REFUSED = (
 )
 
 
+@pytest.mark.slow
 def test_bad_flags_are_refused(visualize_short, own_short_run):
     pictures = own_short_run.path / "pictures"
     for arguments, message in REFUSED:

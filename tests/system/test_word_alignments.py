@@ -83,6 +83,7 @@ def test_links_are_those_of_the_attention_maps(trained):
     assert found[None] != found["1,3:1"]
 
 
+@pytest.mark.slow
 def test_a_sentence_beyond_the_limit_is_aligned_to_it(trained):
     words = "tree " * 600
     [links] = WordAligner(trained).align([(words, words)])
@@ -213,6 +214,7 @@ def test_files_of_alignments_are_scored_and_checked(tmp_path):
     assert "belong together; one is missing" in done.stderr
 
 
+@pytest.mark.slow
 def test_evaluate_aligns_and_scores_given_pairs(short_run, tmp_path):
     run, path = Run(short_run.model_dir.path), tmp_path / "out.align"
     pairs = short_run.held_out

@@ -108,6 +108,7 @@ def test_the_loss_is_the_cross_entropy_of_linked_tokens() -> None:
     assert 50 < float(alignment_cross_entropy(nothing, tf.ones([1, 1, 2]))) < 100
 
 
+@pytest.mark.slow
 def test_an_update_has_the_references_loss_and_gradient() -> None:
     weights = random_weights(np.random.default_rng(5), SIZES)
     assert weights.options == Options()

@@ -65,6 +65,7 @@ def test_a_non_finite_update_is_skipped_and_counted(two_devices) -> None:
     assert optimizer.applied.numpy() == applied + 2
 
 
+@pytest.mark.slow
 def test_compiling_a_step_leaves_everything_alone() -> None:
     model, optimizer, stepper = build_stepper(toy, 2, dynamic_loss_scale=True)
     for batch in batches(11)[:2]:

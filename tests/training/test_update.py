@@ -59,6 +59,7 @@ class SlowBackwards(ToyTranslator):
         return slow(super().hidden_states(inputs, dropout_keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("devices", "timed"), [(1, True), (2, False), (2, True)])
 def test_the_time_to_the_sum_begins_with_the_gradients(devices, timed) -> None:
     """It does not begin with the loss, which is ready earlier."""

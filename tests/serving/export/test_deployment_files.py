@@ -196,6 +196,7 @@ def run_health_check(service, old_port, port):
 
 
 # The files of both kinds of export have the same checks.
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["plain"], indirect=True)
 def test_the_health_checks(services):
     server = services["tensorflow-serving"]

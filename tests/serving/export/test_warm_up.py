@@ -77,6 +77,7 @@ def test_with_xla_every_program_of_the_default_signature_is_compiled(
     assert {r.signature_name for r in requests} == signatures.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["serving_default"], ALL])
 def test_a_server_with_batching_loads_each_choice(
     exported, signatures, vocabulary, tmp_path, names

@@ -74,6 +74,7 @@ def begin(port: int) -> socket.socket:
     return client
 
 
+@pytest.mark.slow
 def test_a_client_that_never_ends_is_left(monkeypatch):
     with serving(BodyReader(1000, 60.0)) as port:
         with begin(port) as client:

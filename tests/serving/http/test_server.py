@@ -60,6 +60,7 @@ def head(size: int, *headers: str) -> bytes:
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode()
 
 
+@pytest.mark.slow
 def test_a_head_that_arrives_slowly_or_never_ends_the_connection(monkeypatch):
     monkeypatch.setattr(http_server, "_HEAD_SECONDS", 0.3)
     with serving(BodyReader(1000, 60.0)) as port:
@@ -72,6 +73,7 @@ def test_a_head_that_arrives_slowly_or_never_ends_the_connection(monkeypatch):
         assert answer.endswith(b"\r\n\r\n3")
 
 
+@pytest.mark.slow
 def test_a_connection_that_waits_for_its_next_request_has_more_time(monkeypatch):
     monkeypatch.setattr(http_server, "_HEAD_SECONDS", 0.3)
     with serving(BodyReader(1000, 60.0)) as port:

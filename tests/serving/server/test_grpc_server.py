@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
+import pytest
 
 from tests.serving.server.calls import classify, health, multi_inference, regress
 from tests.serving.server.clients import (
@@ -74,6 +75,7 @@ def send_nothing(channel, release: threading.Event) -> grpc.Future:
     return channel.stream_unary(method).future(messages(), timeout=100)
 
 
+@pytest.mark.slow
 def test_requests_without_a_body_hold_nothing_and_end(base):
     """More of them than there are threads."""
     release = threading.Event()

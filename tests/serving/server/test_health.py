@@ -54,6 +54,7 @@ def test_health_is_unimplemented_by_default(base):
         assert refusal(lambda: next(watch(client)))[0] == "UNIMPLEMENTED"
 
 
+@pytest.mark.slow
 def test_a_server_that_drains_is_not_serving(base, tmp_path):
     with ThreadPoolExecutor(1) as pool, serving(base, health=True) as client:
         streams = [watch(client, service) for service in KNOWN]

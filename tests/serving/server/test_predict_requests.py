@@ -36,6 +36,7 @@ def random_texts():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batching", [None, BATCHING], ids=["alone", "batches"])
 def test_many_clients_get_their_own_answers(base, batching):
     with serving(base, batching) as client, ThreadPoolExecutor(16) as pool:

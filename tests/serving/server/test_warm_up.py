@@ -82,6 +82,7 @@ def test_a_failing_record_fails_the_warm_up(
     assert message in caught.value.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "fits"), [(1000, True), (1001, False)])
 def test_at_most_a_thousand_records_are_allowed(session, tmp_path, count, fits):
     def run(feeds, fetches, timeout_seconds, cancel_token=None):
