@@ -92,7 +92,9 @@ class TranslationRequest:
             ("alignment_heads", str, "a text"),
         ):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
+            if value is None and name != "n_best":
+                continue
+            if not isinstance(value, kind):
                 raise UserError(f"--{name} must be {about}. Received: {value!r}")
 
     def _check_paragraphs(self) -> None:
