@@ -173,6 +173,7 @@ def test_all_options_together_in_an_ensemble():
     check(result, reference, settings, rules, plain)
 
 
+@pytest.mark.slow
 def test_a_shortlist_of_all_words_changes_nothing():
     for settings, options in (
         (BeamSearchSettings(2, min_length=3), RowOptions(prefixes=[[9], [0]] * 2)),

@@ -167,7 +167,10 @@ def test_the_dataset_says_what_it_yields(corpus, strategy):
 # --- Several workers
 
 
-@pytest.mark.parametrize(("workers", "replicas"), [(7, 3), (3, 2), (1, 4)])
+@pytest.mark.parametrize(
+    ("workers", "replicas"),
+    [pytest.param(7, 3, marks=pytest.mark.slow), (3, 2), (1, 4)],
+)
 def test_workers_make_their_rows_of_each_batch(corpus, wide, workers, replicas):
     # The last two batches of an epoch, and the first two of the next one.
     start = DataPosition(0, epoch_lengths(wide, 4, 1)[0] - 2)

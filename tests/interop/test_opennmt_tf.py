@@ -415,6 +415,7 @@ def test_damaged_runs_are_refused(tmp_path) -> None:
     check_refused(folder, "is an exported model. Give the folder of the checkpoint")
 
 
+@pytest.mark.slow
 def test_checkpoints_of_other_models_are_refused(tmp_path) -> None:
     weights = small_weights(PRE)
     arrays = opennmt_arrays(weights)

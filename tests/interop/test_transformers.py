@@ -67,6 +67,7 @@ def test_logits_are_those_of_the_reference(tmp_path, options) -> None:
     assert max_error(model, weights) < TOLERANCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("untied", [False, True])
 def test_a_decoder_may_start_from_a_piece(tmp_path, untied) -> None:
     """Also from padding, if training further gave it a vector."""

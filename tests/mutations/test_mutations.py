@@ -130,6 +130,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_variant_is_caught_by_a_test_that_passes_without_it(
     toy: Path, tmp_path: Path
 ) -> None:

@@ -163,7 +163,10 @@ def trace_model(config, patch):
 @pytest.mark.parametrize(
     ("name", "layers", "width", "dropped", "weights_dropped"),
     # The paper's parser has both kinds of dropout; it does not give the rates.
-    [("base", 6, 512, 0.1, 0.0), ("parsing_wsj", 4, 1024, 0.2, 0.2)],
+    [
+        ("base", 6, 512, 0.1, 0.0),
+        pytest.param("parsing_wsj", 4, 1024, 0.2, 0.2, marks=pytest.mark.slow),
+    ],
 )
 def test_the_papers_models_have_its_depth_and_width(
     name, layers, width, dropped, weights_dropped, monkeypatch

@@ -129,7 +129,11 @@ LEARNED = MappingProxyType(
 )
 
 
-@pytest.mark.parametrize("options", [MARIAN, PRE_NORM, LEARNED], ids=lambda each: "")
+@pytest.mark.parametrize(
+    "options",
+    [MARIAN, *(pytest.param(o, marks=pytest.mark.slow) for o in (PRE_NORM, LEARNED))],
+    ids=lambda each: "",
+)
 def test_other_architectures_have_the_same_probabilities(pairs, tmp_path, options):
     vocabulary = random_vocabulary()
     trained = as_trained_model(random_model(vocabulary, **options), vocabulary)

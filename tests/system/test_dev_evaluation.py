@@ -139,6 +139,7 @@ def test_scores_are_logged_and_translations_and_attention_shown(
     assert len(heartbeats) > 3
 
 
+@pytest.mark.slow
 def test_without_translations_there_is_still_a_loss(config, model_dir) -> None:
     scores, progress, _ = evaluate(config, model_dir)
     assert set(scores) == {"dev_loss", "dev_perplexity"}

@@ -103,6 +103,7 @@ def test_a_run_from_weights_begins_where_the_other_ended(
             train_and_log(replace_settings(tuned, "training", init_from=name), child)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_stepper")
 def test_nothing_is_left_of_a_run_that_is_refused(config, model_dir, tmp_path):
     config = replace_settings(config, "training", train_steps=1, eval_steps=1)

@@ -107,6 +107,7 @@ def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
     assert not data.train.links.gather(rest)[1].any()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_stepper")
 def test_a_run_does_not_resume_with_other_links(corpus, tmp_path):
     copy = tmp_path / "align"

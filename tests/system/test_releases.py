@@ -55,6 +55,7 @@ def assert_same_updates(updates, expected):
         np.testing.assert_allclose(updates[step], values, rtol=TOLERANCE, err_msg=step)
 
 
+@pytest.mark.slow
 def test_a_model_directory_translates(release, expected):
     done = run_program(
         "translate", f"--model_dir={release / 'run'}", "--scores", "--n_best=2",

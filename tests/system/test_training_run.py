@@ -88,6 +88,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
     assert not list(model_dir.path.rglob(".step-*"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_stepper")
 def test_the_best_checkpoint_is_kept_apart(config, model_dir, monkeypatch):
     """The first one of equals; a resumed run remembers the best loss."""

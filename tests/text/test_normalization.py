@@ -1,6 +1,7 @@
 import sys
 import unicodedata
 
+import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ def test_graph_agrees_with_python_on_any_bytes(text):
     assert in_graph(text) == normalize(text)
 
 
+@pytest.mark.slow
 def test_white_space_is_what_unicode_and_python_say():
     """Of all characters, in the graph and in Python."""
     characters = [
