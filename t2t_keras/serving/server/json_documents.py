@@ -54,8 +54,7 @@ def parse_document(body: bytes) -> Any:
         return value
     except json.JSONDecodeError as error:
         found = (words for start, words in _PROBLEMS if error.msg.startswith(start))
-        offset = mark + len(error.doc[: error.pos].encode())
-        _fail(next(found, "Invalid value."), offset)
+        _fail(next(found, "Invalid value."), mark + _offset(error))
     except UnicodeDecodeError as error:
         _fail("Invalid encoding in string.", mark + error.start)
     except UnicodeEncodeError:
@@ -70,6 +69,16 @@ def parse_document(body: bytes) -> Any:
         raise invalid_argument(
             "JSON Parse error: The document is nested too deeply"
         ) from None
+
+
+def _offset(error: json.JSONDecodeError) -> int:
+    """Returns where RapidJSON finds an error, in bytes."""
+    before = error.doc[: error.pos]
+    if error.msg.startswith("Illegal trailing comma"):
+        # Python has this message since 3.13, and stops at the comma.
+        rest = error.doc[error.pos + 1 :].lstrip(_WHITE_SPACE)
+        before = error.doc.removesuffix(rest)
+    return len(before.encode())
 
 
 def _parse_float(text: str) -> float:

@@ -28,6 +28,7 @@ COMMA = "Missing a comma or ']' or '}' after a value."
         (b'{"a": 01}', f"{COMMA} at offset: 7"),
         (b"{a: 1}", "Missing a name for object member. at offset: 1"),
         (b'{"a": 1, }', "Missing a name for object member. at offset: 9"),
+        (b'{"a": [1, ]}', "Invalid value. at offset: 10"),
         (b'{"a" 1}', "Missing a colon after a name of object member. at offset: 5"),
         (b'{"a": "b', "Missing a closing quotation mark in string. at offset: 6"),
         (b'{"a": "b\n"}', "Invalid encoding in string. at offset: 8"),
