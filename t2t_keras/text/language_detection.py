@@ -8,20 +8,14 @@ from dataclasses import dataclass
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
+from t2t_keras.text.languages import base_language
+
 # Addresses have no language, or another one.
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S++")
 # Enough for any language; detection takes time in proportion to the length.
 _MAX_CHARACTERS = 5_000
 # py3langid gives the languages of few letters, and of none, about the same probability.
 _MAX_RESULTS = 3
-# Codes of a language that has two; the second is py3langid's.
-_SYNONYMS = (("nb", "no"), ("fil", "tl"), ("iw", "he"))
-
-
-def base_language(code: str) -> str:
-    """Returns the language of a code, without script and region; no for nb."""
-    language = code.partition("-")[0].lower()
-    return dict(_SYNONYMS).get(language, language)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ from t2t_keras.input_pipeline.corpora.corpus import (
     CorpusSplit,
     TextChunk,
 )
-from t2t_keras.text.language_detection import LanguageDetector, base_language
+from t2t_keras.text.language_detection import LanguageDetector
+from t2t_keras.text.languages import base_language
 from t2t_keras.text.normalization import normalize
 
 ChunkFilter: TypeAlias = Callable[[Sequence[str], Sequence[str]], np.ndarray]

@@ -7,7 +7,6 @@ A file may also hold both sides: .tsv in two columns, .mrg as trees, each of whi
 counts as a line. A `TreeReader` converts trees to sentence pairs.
 """
 
-import contextlib
 import dataclasses
 import glob
 import hashlib
@@ -27,6 +26,7 @@ from t2t_keras.files.lines import (
     text_suffix,
 )
 from t2t_keras.files.paths import expand
+from t2t_keras.text.languages import language_name
 from t2t_keras.text.normalization import is_blank
 
 # Lines of a table that tell its format.
@@ -335,7 +335,11 @@ def _format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterato
         if text_suffix(path) != ".tsv":
             continue
         rows = list(itertools.islice(_columns(path, _lines), _FIRST_ROWS))
-        names = " ".join([*languages, *_language_names(languages)])
+        names = " ".join(
+            name
+            for code in languages
+            for name in (code, language_name(code), language_name(code, own=True))
+        )
         if rows and all(_is_name(cell, names) for cell in rows[0]):
             yield (
                 f"{path} begins with the names of its columns, which are taken for a "
@@ -349,17 +353,6 @@ def _format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterato
                 f"first {len(rows)} lines, which are taken for text. Write it without, "
                 "as csv.writer does with csv.QUOTE_NONE."
             )
-
-
-def _language_names(codes: Sequence[str]) -> Iterator[str]:
-    """Yields the English and the own name of each language that has one."""
-    from babel import Locale, UnknownLocaleError
-
-    for code in codes:
-        with contextlib.suppress(UnknownLocaleError, ValueError):
-            locale = Locale.parse(code.replace("-", "_"))
-            yield locale.get_language_name("en") or ""
-            yield locale.get_language_name() or ""
 
 
 def _is_name(cell: bytes, names: str) -> bool:

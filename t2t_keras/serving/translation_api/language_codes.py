@@ -1,13 +1,12 @@
-"""Language codes: their canonical form, and their names in English."""
+"""Language codes: their canonical form, and which of several a client means."""
 
 import re
 from collections.abc import Iterator
 
-from babel import Locale, UnknownLocaleError
 from babel.core import get_global
 
 from t2t_keras.errors import UserError
-from t2t_keras.text.language_detection import base_language
+from t2t_keras.text.languages import base_language
 
 AUTO = "auto"
 
@@ -66,12 +65,3 @@ def _less_specific(code: str) -> Iterator[str]:
     script = match["script"] or likely.partition("_")[2].partition("_")[0]
     yield f"{match['language']}-{script}".lower()
     yield match["language"]
-
-
-def language_name(code: str) -> str:
-    """Returns the English name of a language; the code if Babel does not know it."""
-    try:
-        name = Locale.parse(code, sep="-").get_display_name("en")
-    except (UnknownLocaleError, ValueError):
-        name = Locale("en").languages.get(base_language(code))
-    return name or code

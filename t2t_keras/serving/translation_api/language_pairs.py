@@ -9,8 +9,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.translation_api.language_codes import (
     canonical_code,
     find_code,
-    language_name,
 )
+from t2t_keras.text.languages import language_name
 
 # Its name beside an export, as t2t_keras.serving.export.model_card writes it. That
 # module needs TensorFlow.

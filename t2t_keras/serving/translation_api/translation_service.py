@@ -17,7 +17,7 @@ from t2t_keras.serving.translation_api.html_translation import (
     readable_text,
     translate_documents,
 )
-from t2t_keras.serving.translation_api.language_codes import AUTO, language_name
+from t2t_keras.serving.translation_api.language_codes import AUTO
 from t2t_keras.serving.translation_api.language_pairs import LanguagePair, Languages
 from t2t_keras.serving.translation_api.sentence_translation import SentenceTranslator
 from t2t_keras.serving.translation_api.settings import TranslationApiSettings
@@ -28,6 +28,7 @@ from t2t_keras.serving.translation_api.text_translation import (
 from t2t_keras.serving.translation_api.translate_request import HTML, TranslateRequest
 from t2t_keras.serving.workers import CancelToken
 from t2t_keras.text.language_detection import Detection, LanguageDetector
+from t2t_keras.text.languages import language_name
 
 # Percent. Of few letters the detector knows little, and who asks for a translation of
 # a text does not expect to get it back.

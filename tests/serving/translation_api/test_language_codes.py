@@ -6,7 +6,6 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.translation_api.language_codes import (
     canonical_code,
     find_code,
-    language_name,
 )
 
 
@@ -55,10 +54,3 @@ def test_clients_name_languages_in_several_ways():
     assert find_code("en", ("en-GB", "en-US")) is None  # either
     assert find_code("no", ("nb", "en")) == "nb"
     assert find_code("he", ("en", "iw")) == "iw"
-
-
-def test_names_are_english():
-    assert language_name("de") == "German"
-    assert language_name("pt-BR") == "Portuguese (Brazil)"
-    assert language_name("zh-Hans") == "Chinese (Simplified)"
-    assert language_name("xx") == "xx"
