@@ -106,8 +106,10 @@ def __dir__() -> list[str]:
 
 # So that keras.models.load_model knows these classes after `import t2t_keras`.
 _KNOWN_TO_KERAS = (
-    *("Transformer", "LabelSmoothedCrossEntropy"),
-    *("WarmupInverseSquareRoot", "WarmupSchedule"),
+    "LabelSmoothedCrossEntropy",
+    "Transformer",
+    "WarmupInverseSquareRoot",
+    "WarmupSchedule",
 )
 try:
     _keras_import = importlib.import_module(f"{__name__}.files.keras_import")

@@ -102,8 +102,12 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
 
 # Flags that are fields of `TranslationRequest`.
 _REQUESTED = (
-    *("n_best", "rerank", "candidates"),
-    *("paragraphs", "target_tag", "alignment_heads"),
+    "n_best",
+    "rerank",
+    "candidates",
+    "paragraphs",
+    "target_tag",
+    "alignment_heads",
 )
 # Flags that need another.
 _NEEDED = (

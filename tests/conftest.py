@@ -46,14 +46,14 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("release" if _is_release(config) else "house")
     # One for all workers of pytest-xdist, which inherit its address.
     forked.fork_server()
-    # Until all modules are imported: nothing of them becomes garbage.
-    gc.disable()
     if config.getoption("dist", "no") == "no" or hasattr(config, "workerinput"):
         _prepare_tensorflow()
 
 
 def _prepare_tensorflow() -> None:
     """In the processes that run tests; the one that distributes them saves seconds."""
+    # Until all modules are imported: nothing of them becomes garbage.
+    gc.disable()
     with quiet_start_up():
         import tensorflow as tf
 

@@ -86,14 +86,12 @@ class TranslationRequest:
     def _check_types(self) -> None:
         for name, kind, about in (
             ("n_best", int, "a whole number"),
-            ("candidates", int, "a whole number"),
-            ("sample", Sampling, "a Sampling"),
-            ("target_tag", str, "a text"),
-            ("alignment_heads", str, "a text"),
+            ("candidates", int | None, "a whole number"),
+            ("sample", Sampling | None, "a Sampling"),
+            ("target_tag", str | None, "a text"),
+            ("alignment_heads", str | None, "a text"),
         ):
             value = getattr(self, name)
-            if value is None and name != "n_best":
-                continue
             if not isinstance(value, kind):
                 raise UserError(f"--{name} must be {about}. Received: {value!r}")
 

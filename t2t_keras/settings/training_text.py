@@ -164,9 +164,10 @@ def _parse_length_ratio(
 
 def make_names_absolute(text: str) -> str:
     """Returns the item with absolute paths of its files."""
-    names, rate, tag = parse_mixture_item(text)
+    item = parse_mixture_item(text)
+    names, rate, tag = item
     expanded = tuple(map(os.path.expanduser, names))
-    if is_records_folder(expanded[0]) or parse_mixture_item(text).is_text:
+    if is_records_folder(expanded[0]) or item.is_text:
         names = tuple(map(os.path.abspath, expanded))
     return ":".join([*names, str(rate), *([tag] if tag else [])])
 

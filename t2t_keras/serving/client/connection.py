@@ -1,12 +1,12 @@
 """Connection to a server: its address, TLS, and the limits of messages."""
 
-import os
 import re
 from pathlib import Path
 
 import grpc
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.paths import expand
 
 # What OpenSSL calls a key that is not the certificate's. The last two mean that one is
 # RSA and the other is not.
@@ -29,7 +29,7 @@ def open_channel(
     """
     server = server.replace("unix://", "unix:", 1)  # both are gRPC's
     if server.startswith("unix:~"):
-        server = f"unix:{os.path.expanduser(server.removeprefix('unix:'))}"
+        server = f"unix:{expand(server.removeprefix('unix:'))}"
     port = re.search(r":(\d+)$", server)
     address = port is not None and 0 < int(port[1]) < 2**16
     if "://" in server or not (address or server.startswith("unix:")):
