@@ -48,9 +48,7 @@ def assert_hypotheses(result, row, expected):
 # sentence; a narrower one keeps the n best.
 @pytest.mark.parametrize(
     ("vocabulary", "length", "beam_size", "alpha"),
-    [
-        *((3, 5, 8, 0.0), (5, 4, 40, 2.5), (5, 5, 81, 0.6), (2, 3, 4, 0.6)),
-    ],
+    [(3, 5, 8, 0.0), (5, 4, 40, 2.5), (5, 5, 81, 0.6), (2, 3, 4, 0.6)],
 )
 def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alpha):
     model = TableModel.random(vocabulary + length, 5, vocabulary)
@@ -64,7 +62,10 @@ def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alp
 @pytest.mark.parametrize(
     ("beam_size", "alpha", "how"),
     [
-        *((2, 0.0, EAGER), (5, 2.0, EAGER), (3, 0.6, GRAPH), (3, 0.6, COMPILED)),
+        (2, 0.0, EAGER),
+        (5, 2.0, EAGER),
+        (3, 0.6, GRAPH),
+        (3, 0.6, COMPILED),
     ],
 )
 def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):

@@ -71,12 +71,12 @@ def test_signatures_are_complete():
 
 
 def test_what_cannot_be_scored_is_refused():
-    for hypotheses, references, message in (
-        (["a", "b"], ["a", "b", "c"], "2 translations and 3 references"),
-        (["a", "b", "c"], [], "3 translations and 0 references"),
-        ([], [], "no sentence to score"),
-        ("ab", ["a", "b"], "hypotheses must be a sequence of sentences"),
-        (["a", "b"], "ab", "references must be a sequence of sentences"),
+    for hypotheses, references, error, message in (
+        (["a", "b"], ["a", "b", "c"], UserError, "2 translations and 3 references"),
+        (["a", "b", "c"], [], UserError, "3 translations and 0 references"),
+        ([], [], UserError, "no sentence to score"),
+        ("ab", ["a", "b"], ValueError, "hypotheses must be a sequence of sentences"),
+        (["a", "b"], "ab", ValueError, "references must be a sequence of sentences"),
     ):
-        with pytest.raises((UserError, ValueError), match=message):
+        with pytest.raises(error, match=message):
             corpus_scores(hypotheses, references)

@@ -74,7 +74,12 @@ def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> 
     (run.place.translations / "test-averaged-step-40.txt").write_text(lines)
     samples = select_kind(run_blocks(run, "r", no_texts), Sample)
     assert [sample.translation.split()[0] for sample in samples] == [
-        *("0", "100", "200", "300", "400", "500")
+        "0",
+        "100",
+        "200",
+        "300",
+        "400",
+        "500",
     ]
     assert {len(sample.translation) for sample in samples} == {402}
 

@@ -65,8 +65,8 @@ def test_the_first_head_learns_the_links_it_is_given(corpus, tmp_path):
     assert np.mean(right) > 0.55
     # Without --alignment_heads the links are of the head that was trained.
     trained = load_trained(run, "latest")
-    assert WordAligner(trained, "1:1").align(texts[:9]) == links[:9]
-    assert WordAligner(trained, "1").align(texts[:9]) != links[:9]
+    assert WordAligner(trained, "1:1").align(texts) == links
+    assert WordAligner(trained, "1").align(texts) != links
 
 
 def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
