@@ -74,7 +74,11 @@ py_test(
 )
 '''
 
-TEST = "import numpy\nimport pytest\nimport t2t_keras.models.big\n"
+# The run is of a user, not of the repository.
+TEST = (
+    "import numpy\nimport pytest\nimport t2t_keras.models.big\n"
+    "RUN = __file__.parent / 'runs' / 'a.flags'\n"
+)
 
 
 def write_sound_tree(root: Path) -> Path:
@@ -85,6 +89,7 @@ def write_sound_tree(root: Path) -> Path:
         ("data/toy/toy_builder.py", "import tensorflow_datasets\nimport toy.words\n"),
         ("data/toy/corpus.txt", "a\n"),
         ("docs/a.md", "a\n"),
+        ("runs/a.flags", "--a=1\n"),
         ("t2t_keras/__init__.py", ""),
         ("t2t_keras/typing.py", "import os.path\nfrom typing import Any\n"),
         ("t2t_keras/text/__init__.py", ""),

@@ -9,8 +9,15 @@ ROOT = Path(__file__).parents[2]
 
 # Listed, because a checkout may also contain a virtual environment, runs and downloads.
 FOLDERS = (
-    *(".ci", ".github", "benchmarks", "configs", "data", "docs", "examples"),
-    *("t2t_keras", "tests"),
+    ".ci",
+    ".github",
+    "benchmarks",
+    "configs",
+    "data",
+    "docs",
+    "examples",
+    "t2t_keras",
+    "tests",
 )
 LARGEST_TEXT_BYTES = 1_000_000
 
