@@ -1,6 +1,6 @@
 """Comparison of the StableHLO program, run by JAX, with this project's own steps.
 
-    python -m benchmarks.xla_program.compare --jax=PYTHON --precision=float32
+    python -m benchmarks.gpu.compare --jax=PYTHON --precision=float32
 
 PYTHON is the interpreter of an environment with JAX; TensorFlow is not needed there.
 Both start from the same weights and make the same steps on the same batch, including
@@ -19,7 +19,7 @@ from benchmarks.product_step import (
     load_config,
     make_synthetic_batch,
 )
-from benchmarks.xla_program.write import write_program
+from benchmarks.gpu.write import write_program
 
 ROOT = Path(__file__).parents[2]
 # Number of steps, and the largest relative difference. Two compilers round differently,
@@ -59,7 +59,7 @@ def main() -> None:
             precision=args.precision,
             initial_values=True,
         )
-        command = [args.jax, "-m", "benchmarks.xla_program.run", "--platform=cpu"]
+        command = [args.jax, "-m", "benchmarks.gpu.run", "--platform=cpu"]
         command += [f"--program={folder}", f"--steps={steps - 1}"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:

@@ -1,6 +1,6 @@
 """Speed of the written training step on any device of JAX.
 
-    python -m benchmarks.xla_program.run --program=DIR --steps=20
+    python -m benchmarks.gpu.run --program=DIR --steps=20
 
 Needs JAX, NumPy and this folder of the project, but not TensorFlow. The steps train:
 each passes its new weights, moments and counts to the next. Prints a table, and then
@@ -18,9 +18,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.xla_program.device_ceiling import product_ceiling
-from benchmarks.xla_program.kernels import kernel_times
-from benchmarks.xla_program.manifest import (
+from benchmarks.gpu.ceiling import product_ceiling
+from benchmarks.gpu.kernels import kernel_times
+from benchmarks.gpu.manifest import (
     BATCH_FILE,
     INITIAL_FILE,
     PROGRAM_FILE,
@@ -28,7 +28,7 @@ from benchmarks.xla_program.manifest import (
     Manifest,
     load_manifest,
 )
-from benchmarks.xla_program.pjrt import Executable, peak_bytes
+from benchmarks.gpu.executable import Executable, peak_bytes
 
 
 class Trainer:

@@ -1,12 +1,12 @@
 """Training step written as one StableHLO program that any XLA device can run.
 
-    python -m benchmarks.xla_program.write --config=base --precision=bfloat16 \\
+    python -m benchmarks.gpu.write --config=base --precision=bfloat16 \\
         --rows=390 --length=64 --out=DIR
 
 TensorFlow on the CPU only traces the step that `t2t_keras.train` runs: forward pass,
 chunked loss, gradients, Adam and the dropout keys. The result is a pure function. It
 takes the batch, weights, moments and counts, and returns sums and the next values of
-the variables. `benchmarks.xla_program.run` runs it. `--initial_values` also writes the
+the variables. `benchmarks.gpu.run` runs it. `--initial_values` also writes the
 weights. Without it, the runner draws values with the same mean and deviation.
 """
 
@@ -27,7 +27,7 @@ from benchmarks.product_step import (
     load_config,
     make_synthetic_batch,
 )
-from benchmarks.xla_program.manifest import (
+from benchmarks.gpu.manifest import (
     BATCH_FILE,
     INITIAL_FILE,
     PROGRAM_FILE,
@@ -35,7 +35,7 @@ from benchmarks.xla_program.manifest import (
     Manifest,
     Result,
 )
-from benchmarks.xla_program.program_text import (
+from benchmarks.gpu.program_text import (
     TensorType,
     compute_constants,
     find_replaced_arguments,

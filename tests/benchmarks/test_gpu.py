@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.product_step import build_product_step, make_synthetic_batch
-from benchmarks.xla_program import write
-from benchmarks.xla_program.manifest import load_manifest
+from benchmarks.gpu import write
+from benchmarks.gpu.manifest import load_manifest
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 VOCABULARY, ROWS, SOURCE, TARGET = 50, 3, 5, 7

@@ -1,0 +1,54 @@
+"""Results as JSON lines: each is on disk as soon as it is known.
+
+A run may be cut at any moment. What is known of a program comes in parts, a line each:
+compiling, timing, profile. `read` joins them.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+class Results:
+    """File of JSON lines, appended to.
+
+    Args:
+        path: The file; created with its folder if it does not exist.
+        **common: Figures that every line starts with.
+    """
+
+    def __init__(self, path: Path, **common: Any):
+        self.path = path
+        self._common = common
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def add(self, **figures: Any) -> None:
+        """Appends a line, which survives whatever happens next."""
+        line = json.dumps({**self._common, **figures}, allow_nan=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read(paths: Iterable[Path]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Returns the figures by program and implementation, the lines of each joined.
+
+    Later lines overwrite equal names of earlier ones. A last line that was cut is
+    left out.
+
+    Args:
+        paths: Files of JSON lines with "program" and "by".
+    """
+    joined: dict[tuple[str, str], dict[str, Any]] = {}
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                figures = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            key = figures["program"], figures["by"]
+            joined.setdefault(key, {}).update(figures)
+    return joined
