@@ -36,7 +36,11 @@ class ProductStep(NamedTuple):
 
 
 def build_product_step(
-    config: ExperimentConfig, vocabulary_size: int, *, packed: bool = False
+    config: ExperimentConfig,
+    vocabulary_size: int,
+    *,
+    packed: bool = False,
+    device: str | None = None,
 ) -> ProductStep:
     """Returns a training step with fresh weights, built as a training run builds it.
 
@@ -44,12 +48,14 @@ def build_product_step(
         config: Settings of the model and its training.
         vocabulary_size: V.
         packed: Whether the rows of a batch may hold several pairs.
+        device: Kind of device to choose for, "cpu" or "gpu". Default: what this process
+            trains on.
     """
     model = models.build_model(config, vocabulary_size)
     optimizer = optimization.build_optimizer(config, model)
     strategy = tf.distribute.get_strategy()
     stepper = optimization.build_stepper(
-        config.training, model, optimizer, strategy, packed=packed
+        config.training, model, optimizer, strategy, packed=packed, device=device
     )
     return ProductStep(model, optimizer, stepper)
 

@@ -11,6 +11,7 @@ from t2t_keras.settings.config import (
     ExperimentConfig,
     TrainingConfig,
 )
+from t2t_keras.training.devices import choices_for, current_device
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.optimizer import SummedGradientAdam, WeightAverages, paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot, WarmupSchedule
@@ -54,14 +55,17 @@ def build_averages(config: TrainingConfig, model: keras.Model) -> WeightAverages
     return WeightAverages(model.trainable_variables, config.ema_decay)
 
 
-def uses_xla(config: TrainingConfig) -> bool:
+def uses_xla(config: TrainingConfig, device: str | None = None) -> bool:
     """Returns whether XLA compiles the step: if requested, and not slower.
 
-    On CPUs, XLA has no fast bfloat16 matrix product. TensorFlow's is three times as
-    fast as float32 in either (benchmarks/README.md).
+    Args:
+        config: The training settings.
+        device: "cpu" or "gpu". Default: what this process trains on.
     """
-    has_gpu = bool(tf.config.list_physical_devices("GPU"))
-    return config.jit_compile and (has_gpu or config.precision != "bfloat16")
+    choices = choices_for(device or current_device())
+    return config.jit_compile and (
+        choices.xla_for_bfloat16 or config.precision != "bfloat16"
+    )
 
 
 def build_stepper(
@@ -72,6 +76,7 @@ def build_stepper(
     *,
     averages: WeightAverages | None = None,
     packed: bool = False,
+    device: str | None = None,
 ) -> Stepper:
     """Returns the stepper that trains and evaluates a model.
 
@@ -82,7 +87,10 @@ def build_stepper(
         strategy: Devices to compute on.
         averages: Moving averages of the weights to update too; None for none.
         packed: Whether training batches are packed.
+        device: Kind of device to choose for, "cpu" or "gpu". Default: what this process
+            trains on.
     """
+    device = device or current_device()
     update = ReplicaUpdate(
         model,
         optimizer,
@@ -91,7 +99,8 @@ def build_stepper(
         label_smoothing=config.label_smoothing,
         guided_alignment=config.guided_alignment,
         seed=config.seed,
-        jit_compile=uses_xla(config),
+        jit_compile=uses_xla(config, device),
+        logits_at_once=choices_for(device).logits_at_once,
         packed=packed,
     )
     return Stepper(update, strategy, max_tokens=config.max_tokens_per_replica)

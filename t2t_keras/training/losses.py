@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from t2t_keras.training.devices import choices_for
 from t2t_keras.typing import Tensor
-
-# 256 MiB of float32: enough rows for a fast product, small compared with the model.
-_LOGITS_AT_ONCE = 2**26
 
 
 class LossSums(NamedTuple):
@@ -50,6 +48,19 @@ class _TokenParts(NamedTuple):
     """[N, D], gradient of a token's scaled loss."""
 
 
+class _Options(NamedTuple):
+    """Target distribution q of a token, and how to compute its loss."""
+
+    off_value: float
+    """q of each word but the true one."""
+    on_minus_off: float
+    """How much larger q of the true word is."""
+    max_rows: int
+    """Maximum number of tokens whose logits are in memory at a time."""
+    compiled: bool
+    """Whether XLA compiles the computation."""
+
+
 class _Projection(NamedTuple):
     """Output projection: logits are hidden @ matrix.T + bias."""
 
@@ -59,7 +70,7 @@ class _Projection(NamedTuple):
     """[V] float32."""
 
 
-def label_smoothed_cross_entropy(
+def label_smoothed_cross_entropy(  # noqa: PLR0913 - what it computes, and how
     hidden: Tensor,
     embeddings: Tensor,
     targets: Tensor,
@@ -68,7 +79,8 @@ def label_smoothed_cross_entropy(
     label_smoothing: float,
     output_bias: Tensor | None = None,
     gradient_scale: Tensor | float | None = 1.0,
-    logits_at_once: int = _LOGITS_AT_ONCE,
+    logits_at_once: int = choices_for("cpu").logits_at_once,
+    compiled: bool = False,
 ) -> LossSums:
     """Returns the loss summed over tokens, and the number of tokens.
 
@@ -91,7 +103,10 @@ def label_smoothed_cross_entropy(
         gradient_scale: Factor on the gradient before it is rounded to the dtype of
             `hidden`: float16's loss scale. The sums are not scaled. None for no
             gradient, and a third of the work.
-        logits_at_once: Maximum number of logits in memory at a time.
+        logits_at_once: Maximum number of logits in memory at a time. Default: that for
+            CPUs.
+        compiled: Whether XLA compiles the function. The result is the same, bit for
+            bit; how the gradient is computed is faster with XLA or without.
 
     Returns:
         The sums. For a batch of padding only, all are 0: the loss is not NaN.
@@ -118,6 +133,14 @@ def label_smoothed_cross_entropy(
         )
     hidden_ND = tf.reshape(hidden, [-1, hidden.shape[-1]])
     weights_N = tf.reshape(tf.cast(weights, tf.float32), [-1])
+    vocabulary_size = embeddings.shape[0]
+    off_value = label_smoothing / (vocabulary_size - 1)
+    options = _Options(
+        off_value=off_value,
+        on_minus_off=1.0 - label_smoothing - off_value,
+        max_rows=max(1, logits_at_once // vocabulary_size),
+        compiled=compiled,
+    )
 
     def sums_and_gradients(hidden_ND: Tensor, *projection: Tensor) -> Any:
         return _sums_and_gradients(
@@ -125,9 +148,8 @@ def label_smoothed_cross_entropy(
             projection,
             tf.reshape(tf.cast(targets, tf.int32), [-1]),
             weights_N,
-            label_smoothing,
             gradient_scale,
-            logits_at_once,
+            options,
         )
 
     @tf.custom_gradient
@@ -183,9 +205,8 @@ def _sums_and_gradients(
     projection: Sequence[Tensor],
     targets_N: Tensor,
     weights_N: Tensor,
-    label_smoothing: float,
     gradient_scale: Tensor | float | None,
-    logits_at_once: int,
+    options: _Options,
 ) -> tuple[tuple[Tensor, Tensor], Tensor, tuple[Tensor, ...]]:
     """Returns both losses' sums, and the gradients of the smoothed loss.
 
@@ -194,10 +215,6 @@ def _sums_and_gradients(
     """
     embeddings_VD, *biases = projection
     bias_V = biases[0] if biases else None
-    vocabulary_size = embeddings_VD.shape[0]
-    # Target distribution q: off_value for each word, and more for the true one.
-    off_value = label_smoothing / (vocabulary_size - 1)
-    on_minus_off = 1.0 - label_smoothing - off_value
     projection_VD = tf.cast(embeddings_VD, hidden_ND.dtype)  # once, not in every chunk
     embedding_sum_D = tf.reduce_sum(tf.cast(projection_VD, tf.float32), axis=0)
     scales_N = None if gradient_scale is None else weights_N * gradient_scale
@@ -206,8 +223,7 @@ def _sums_and_gradients(
         _Projection(projection_VD, bias_V),
         targets_N,
         scales_N,
-        (off_value, on_minus_off),
-        max_rows=max(1, logits_at_once // vocabulary_size),
+        options,
     )
     hidden_float_ND = tf.cast(hidden_ND, tf.float32)
     log_loss_N = parts.normalizer - parts.true_logit
@@ -215,8 +231,10 @@ def _sums_and_gradients(
     logit_sum_N = tf.linalg.matvec(hidden_float_ND, embedding_sum_D)
     if bias_V is not None:
         logit_sum_N += tf.reduce_sum(bias_V)
-    sum_over_vocabulary_N = parts.normalizer * vocabulary_size - logit_sum_N
-    loss_N = on_minus_off * log_loss_N + off_value * sum_over_vocabulary_N
+    sum_over_vocabulary_N = parts.normalizer * embeddings_VD.shape[0] - logit_sum_N
+    loss_N = (
+        options.on_minus_off * log_loss_N + options.off_value * sum_over_vocabulary_N
+    )
     sums = tf.reduce_sum(loss_N * weights_N), tf.reduce_sum(log_loss_N * weights_N)
     return sums, parts.grad_hidden, grad_projection
 
@@ -226,9 +244,7 @@ def _compute_in_chunks(
     projection: _Projection,
     targets_N: Tensor,
     scales_N: Tensor | None,
-    smoothing: tuple[float, float],
-    *,
-    max_rows: int,
+    options: _Options,
 ) -> tuple[_TokenParts, tuple[Tensor, ...]]:
     """Returns token parts, and gradients with respect to the output projection.
 
@@ -238,13 +254,12 @@ def _compute_in_chunks(
         targets_N: Ids of the true words.
         scales_N: Factor on each token's gradient; None for no gradient, and gradients
             of width 0.
-        smoothing: off_value and on_minus_off of the target distribution.
-        max_rows: Maximum number of tokens whose logits are in memory at a time.
+        options: Target distribution, and size of the chunks.
     """
     tokens = tf.shape(hidden_ND)[0]
     width = 0 if scales_N is None else hidden_ND.shape[1]
     # The fewest chunks, equal in size: padding costs as much as tokens.
-    count = tf.maximum(1, -(-tokens // max_rows))
+    count = tf.maximum(1, -(-tokens // options.max_rows))
     rows = -(-tokens // count)
 
     def split(tensor: Tensor) -> Tensor:
@@ -263,7 +278,7 @@ def _compute_in_chunks(
             projection,
             targets_KC[i],
             None if scales_KC is None else scales_KC[i],
-            *smoothing,
+            options,
         )
         arrays = _TokenParts(
             *(array.write(i, part) for array, part in zip(arrays, parts, strict=True))
@@ -294,8 +309,7 @@ def _compute_chunk(
     projection: _Projection,
     targets_C: Tensor,
     scales_C: Tensor | None,
-    off_value: float,
-    on_minus_off: float,
+    options: _Options,
 ) -> tuple[_TokenParts, tuple[Tensor, ...]]:
     """Returns `_compute_in_chunks` of one chunk."""
     logits_CV = tf.matmul(hidden_CD, projection.matrix, transpose_b=True)
@@ -315,12 +329,17 @@ def _compute_chunk(
         return parts, zeros
     # The scale is applied inside the exponential; a scale of 0 gives exp(-inf).
     shift_C = normalizer_C - tf.math.log(scales_C)
-    gradient_CV = tf.exp(logits_CV - shift_C[:, None]) - (off_value * scales_C)[:, None]
+    off_C, on_C = options.off_value * scales_C, options.on_minus_off * scales_C
+    gradient_CV = tf.exp(logits_CV - shift_C[:, None]) - off_C[:, None]
     # Before rounding: for a word that is predicted well, the small difference matters.
-    true_words = tf.stack([tf.range(tf.shape(targets_C)[0]), targets_C], axis=1)
-    gradient_CV = tf.tensor_scatter_nd_sub(
-        gradient_CV, true_words, on_minus_off * scales_C
-    )
+    if options.compiled:
+        # Fused, the whole gradient is one pass over the logits. A scatter would write
+        # it in float32 first, four more passes: on a GPU the time is that of passes.
+        is_true_CV = tf.range(gradient_CV.shape[1]) == targets_C[:, None]
+        gradient_CV = tf.where(is_true_CV, gradient_CV - on_C[:, None], gradient_CV)
+    else:
+        true_words = tf.stack([tf.range(tf.shape(targets_C)[0]), targets_C], axis=1)
+        gradient_CV = tf.tensor_scatter_nd_sub(gradient_CV, true_words, on_C)
     # Before rounding, too.
     grad_bias = () if projection.bias is None else (tf.reduce_sum(gradient_CV, axis=0),)
     gradient_CV = tf.cast(gradient_CV, hidden_CD.dtype)

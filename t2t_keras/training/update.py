@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from t2t_keras.training.devices import choices_for
 from t2t_keras.training.losses import (
     LossSums,
     alignment_cross_entropy,
@@ -127,6 +128,7 @@ class ReplicaUpdate:
             training loss for the first head; 0 for none.
         seed: Seed of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
+        logits_at_once: Maximum number of logits that the loss has in memory at a time.
         packed: Whether several pairs share a row of the batches to train on. Those
             to evaluate are never packed.
     """
@@ -142,6 +144,7 @@ class ReplicaUpdate:
         guided_alignment: float = 0.0,
         seed: int,
         jit_compile: bool,
+        logits_at_once: int = choices_for("cpu").logits_at_once,
         packed: bool = False,
     ):
         self._model = model
@@ -151,6 +154,8 @@ class ReplicaUpdate:
         self._label_smoothing = label_smoothing
         self._guided_alignment = guided_alignment
         self._seed = seed
+        self._compiled = jit_compile
+        self._logits_at_once = logits_at_once
         self.train_signature = batch_signature(
             packed=packed, aligned=guided_alignment > 0
         )
@@ -315,6 +320,8 @@ class ReplicaUpdate:
             label_smoothing=label_smoothing,
             output_bias=None if bias is None else tf.convert_to_tensor(bias),
             gradient_scale=gradient_scale,
+            logits_at_once=self._logits_at_once,
+            compiled=self._compiled,
         )
 
 

@@ -338,8 +338,7 @@ def test_the_batching_strategy_follows_the_settings(vocabulary):
         ("bfloat16", True, False),
     ],
 )
-def test_xla_is_used_where_it_is_faster_on_a_cpu(
-    precision, asked_for, expected
-) -> None:
+def test_xla_is_used_where_it_is_faster(precision, asked_for, expected) -> None:
     training = TrainingConfig(precision=precision, jit_compile=asked_for)
     assert optimization.uses_xla(training) == expected
+    assert optimization.uses_xla(training, "gpu") == asked_for

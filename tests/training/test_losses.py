@@ -64,7 +64,7 @@ def as_numpy(sums: LossSums) -> np.ndarray:
     [
         # Chunks of one row; chunks that 20 rows do not fill; two chunks; a single one.
         *((None, 0.1, 1), (None, 0.1, 3 * V + 1), (None, 0.0, 10 * V)),
-        *((None, 0.45, 10_000), (True, 0.1, 3 * V + 1)),
+        *((None, 0.45, 10_000), (True, 0.1, 3 * V + 1), (True, 0.45, 10_000)),
     ],
 )
 def test_it_is_the_references_whatever_the_chunks(
@@ -79,8 +79,12 @@ def test_it_is_the_references_whatever_the_chunks(
 
     @tf.function(input_signature=signature, jit_compile=jit_compile, autograph=False)
     def computed(*inputs):
-        settings = {"label_smoothing": smoothing, "logits_at_once": logits_at_once}
-        return loss_and_gradients(*inputs, **settings)
+        return loss_and_gradients(
+            *inputs,
+            label_smoothing=smoothing,
+            logits_at_once=logits_at_once,
+            compiled=bool(jit_compile),
+        )
 
     sums, gradients = computed(*inputs)
     expected = expected_sums(*inputs, smoothing)
@@ -91,6 +95,15 @@ def test_it_is_the_references_whatever_the_chunks(
         np.testing.assert_allclose(gradient, reference, atol=2e-6)
         assert np.abs(reference).max() > 0.1
     assert not np.any(gradients[0].numpy()[inputs[3] == 0])
+
+
+def test_how_the_gradient_is_computed_changes_no_bit(inputs) -> None:
+    settings = {"label_smoothing": 0.1, "logits_at_once": 3 * V + 1}
+    sums, gradients = loss_and_gradients(*inputs, **settings)
+    masked_sums, masked = loss_and_gradients(*inputs, **settings, compiled=True)
+    np.testing.assert_array_equal(as_numpy(masked_sums), as_numpy(sums))
+    for ours, theirs in zip(masked, gradients, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("jit_compile", [None, True])
@@ -119,6 +132,7 @@ def test_an_output_bias_has_an_exact_gradient(inputs, jit_compile) -> None:
                     label_smoothing=0.1,
                     output_bias=parts[2],
                     logits_at_once=logits_at_once,
+                    compiled=bool(jit_compile),
                 )
             return sums, tape.gradient(sums.loss_sum, parts)
 
