@@ -17,8 +17,12 @@ from t2t_keras.training.step import Stepper
 from t2t_keras.typing import (
     DECODER_INPUT_TOKENS,
     DECODER_LOSS_WEIGHTS,
+    DECODER_POSITIONS,
+    DECODER_SEGMENT_IDS,
     DECODER_TARGET_TOKENS,
     ENCODER_INPUT_TOKENS,
+    ENCODER_POSITIONS,
+    ENCODER_SEGMENT_IDS,
     Batch,
     BatchShape,
     BatchSize,
@@ -91,6 +95,33 @@ def make_synthetic_batch(
         DECODER_TARGET_TOKENS: target,
         DECODER_LOSS_WEIGHTS: np.ones(target.shape, "float32"),
     }
+
+
+def make_packed_batch(
+    vocabulary_size: int, rows: int, source_length: int, target_length: int
+) -> Batch:
+    """Returns a batch of random packed rows, features [rows, length], always the same.
+
+    A row has a pair for each 16 tokens, cut at random places. Nothing is padded.
+    """
+    batch = make_synthetic_batch(vocabulary_size, rows, source_length, target_length)
+    random = np.random.default_rng(1)
+    pairs = max(1, min(source_length, target_length) // 16)
+    for length, segments, positions in (
+        (source_length, ENCODER_SEGMENT_IDS, ENCODER_POSITIONS),
+        (target_length, DECODER_SEGMENT_IDS, DECODER_POSITIONS),
+    ):
+        starts = np.zeros((rows, length), "int32")
+        starts[:, 0] = 1
+        for row in starts:
+            row[random.choice(np.arange(1, length), pairs - 1, replace=False)] = 1
+        places = np.arange(length, dtype="int32")
+        first = np.maximum.accumulate(places * starts, axis=1)
+        batch[segments] = np.cumsum(starts, axis=1, dtype="int32")
+        batch[positions] = places - first
+    # The input at the start of each pair is padding, as where one starts a row.
+    batch[DECODER_INPUT_TOKENS] *= batch[DECODER_POSITIONS] > 0
+    return batch
 
 
 def count_update_flops(step: ProductStep, batch: Batch) -> float:

@@ -22,8 +22,6 @@ class Executable:
     """
 
     def __init__(self, text: str, device: jax.Device):
-        # Counts are int64, which JAX would otherwise convert to int32.
-        jax.config.update("jax_enable_x64", True)
         self.device = device
         self._loaded = _call_private_api(
             lambda: device.client.compile_and_load(text, [device])
@@ -51,6 +49,10 @@ class Executable:
             + stats.temp_size_in_bytes
         )
 
+    def optimized_text(self) -> str:
+        """Returns the program as XLA optimized it for the device, HLO as text."""
+        return _call_private_api(lambda: self._loaded.hlo_modules()[0].to_string())
+
 
 def peak_bytes(device: jax.Device) -> int | None:
     """Returns the peak memory in use on a device; None if JAX does not count it."""
@@ -62,7 +64,7 @@ def _call_private_api(call: Callable):
         return call()
     except (AttributeError, TypeError) as error:
         raise RuntimeError(
-            "benchmarks/xla_program/pjrt.py uses names inside of JAX as jax 0.10 has "
+            "benchmarks/gpu/executable.py uses names inside of JAX as jax 0.10 has "
             f"them. Received: jax {jax.__version__}, which answers: {error}. Install "
             "jax 0.10, or mend that file."
         ) from error

@@ -1,5 +1,10 @@
-"""Profile of a step on a device: time by kernel and by kind of kernel."""
+"""Profile of a program on a device: time by kernel, and the kinds of kernels.
 
+XLA names a kernel after the instruction of its optimized program, and that program says
+which operations of the model each instruction computes.
+"""
+
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -7,19 +12,95 @@ from pathlib import Path
 
 import jax
 
-# Parts of kernel and instruction names; the first match wins.
+from benchmarks.gpu.manifest import UPDATE
+
+PRODUCTS = "matrix products"
+# Patterns of the names of operations that a kernel computes; the first match wins.
 _KINDS = (
-    (
-        "matrix products",
-        ("gemm", "cublas", "cutlass", "xmma", "nvjet", "dot", "matmul", "eigen"),
-    ),
-    ("copies", ("memcpy", "memset", "copy", "transpose")),
-    ("fused elementwise and reductions", ("fusion", "reduce", "scatter", "gather")),
+    ("Adam", r"ResourceApplyAdam|global_norm"),
+    ("softmax", r"attention\w*/(Softmax|.*softmax)"),
+    ("LayerNorm with residual and dropout", r"/norm\w*/|moments"),
+    ("dropout and residual", r"dropout"),
+    ("biases and activation", r"BiasAdd|Relu"),
+    ("attention, other", r"attention\w*/(Cast|SelectV2|mul|Maximum|sub|exp)"),
 )
+_LOSS = ("loss over the vocabulary", r"(^|/)while/")
+_SEARCH = (
+    ("candidates", r"TopK|top_k|sort"),
+    ("KV cache", r"[Ss]catter"),
+)
+_MOVES = "transposes and copies"
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (.*)$")
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
 
 
-def kernel_times(run: Callable[[], None]) -> tuple[Counter, Counter]:
-    """Returns the seconds of a run by kind of kernel and by name of kernel.
+class KernelKinds:
+    """Kinds of the kernels of a program.
+
+    Args:
+        text: The optimized program, HLO as text.
+        program_kind: Kind of the program, "update" or "search".
+    """
+
+    def __init__(self, text: str, program_kind: str):
+        self._lines: dict[str, str] = {}
+        self._bodies: dict[str, list[str]] = {}
+        body: list[str] = []
+        for line in text.splitlines():
+            if opening := _COMPUTATION.match(line):
+                body = self._bodies.setdefault(_normalize(opening[1]), [])
+            elif instruction := _INSTRUCTION.match(line):
+                self._lines[_normalize(instruction[1])] = line
+                body.append(line)
+        self._is_update = program_kind == UPDATE
+
+    def is_container(self, kernel: str) -> bool:
+        """Returns whether it is a loop or a call, whose kernels are counted already."""
+        line = self._lines.get(_normalize(kernel), "")
+        return bool(re.search(r" (while|call|conditional)\(", line))
+
+    def classify(self, kernel: str) -> str:
+        """Returns the kind of a kernel, by the name of its instruction."""
+        lines = self._computed_lines(kernel)
+        text = "\n".join([kernel, *lines])
+        if re.search(r" dot\(|cublas|gemm|cutlass|nvjet|xmma|matmul", text, re.I):
+            return PRODUCTS
+        names = " ".join(re.findall(r'op_name="([^"]*)"', text))
+        specific = (_LOSS,) if self._is_update else _SEARCH
+        for kind, pattern in (*specific, *_KINDS):
+            if re.search(pattern, names) or (not names and re.search(pattern, kernel)):
+                return kind
+        if re.search(r"transpose|copy|concat|memcpy|pad|slice|convert", text, re.I):
+            return _MOVES
+        return "other"
+
+    def describe(self, kernel: str) -> str:
+        """Returns a kernel's name with the shape and operation that it computes."""
+        line = self._lines.get(_normalize(kernel), "")
+        match = _INSTRUCTION.match(line)
+        shape = match[2].split("{")[0].split(" ")[0] if match else ""
+        names = re.findall(r'op_name="([^"]*)"', line)
+        operation = "/".join(names[-1].split("/")[-3:]) if names else ""
+        return " ".join(part for part in (kernel, shape, operation) if part)
+
+    def _computed_lines(self, kernel: str) -> list[str]:
+        """Returns the instruction of a kernel, and those of what it calls."""
+        line = self._lines.get(_normalize(kernel))
+        if line is None:
+            return []
+        lines = [line]
+        for called in re.findall(r"calls=%?([\w.\-]+)", line):
+            lines += self._bodies.get(_normalize(called), [])
+        return lines
+
+
+def _normalize(name: str) -> str:
+    # Kernels of a GPU have no dots in their names.
+    return name.replace(".", "_").replace("-", "_")
+
+
+def time_kernels(run: Callable[[], None]) -> Counter[str]:
+    """Returns the seconds of a run by name of the instruction of each kernel.
 
     Args:
         run: Function that does the work to record and waits for its end.
@@ -33,17 +114,17 @@ def kernel_times(run: Callable[[], None]) -> tuple[Counter, Counter]:
         files = sorted(Path(folder).rglob("*.xplane.pb"))
         if not files or not hasattr(jax.profiler, "ProfileData"):
             raise RuntimeError(
-                "--profile needs jax.profiler.ProfileData and a recording. Received: "
-                f"jax {jax.__version__} and {len(files)} recordings. Leave it out."
+                "A profile needs jax.profiler.ProfileData and a recording. Received: "
+                f"jax {jax.__version__} and {len(files)} recordings."
             )
         profile = jax.profiler.ProfileData.from_file(str(files[0]))
         return _sum_times(profile)
 
 
-def _sum_times(profile) -> tuple[Counter, Counter]:
+def _sum_times(profile) -> Counter[str]:
     planes = list(profile.planes)
     devices = [plane for plane in planes if plane.name.startswith("/device:")]
-    kinds, names = Counter(), Counter()
+    times: Counter[str] = Counter()
     for plane in devices or planes:
         for line in plane.lines:
             # A GPU has lines that sum up its streams. A CPU's threads also have
@@ -52,16 +133,11 @@ def _sum_times(profile) -> tuple[Counter, Counter]:
                 continue
             for event in line.events:
                 if devices or ("XLA" in line.name.upper() and "::" not in event.name):
-                    seconds = event.duration_ns / 1e9
-                    names[event.name] += seconds
-                    kinds[classify_kernel(event.name)] += seconds
-    return kinds, names
+                    times[_instruction(event)] += event.duration_ns / 1e9
+    return times
 
 
-def classify_kernel(name: str) -> str:
-    """Returns the kind of a kernel, guessed from its name."""
-    lower = name.lower()
-    for kind, parts in _KINDS:
-        if any(part in lower for part in parts):
-            return kind
-    return "other"
+def _instruction(event) -> str:
+    """Returns the name of the instruction that an event computes."""
+    stats = dict(event.stats)
+    return str(stats.get("hlo_op") or event.name)

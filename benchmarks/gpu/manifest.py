@@ -30,18 +30,18 @@ class Argument:
         shape: Static shape.
         dtype: NumPy's name of the data type.
         is_state: Whether it is a variable rather than a feature of the batch.
-        mean: Mean of a variable's initial value.
-        std: Standard deviation of it; 0 if all elements are `mean`. Training starts as
-            well from random numbers of these moments as from the real initial values,
+        std: Standard deviation of a variable's initial value, whose mean is 0. Training
+            starts as well from other random numbers of it as from the real values,
             which may take a gigabyte.
+        constant: The initial value if `std` is 0.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     is_state: bool
-    mean: float = 0.0
     std: float = 0.0
+    constant: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)

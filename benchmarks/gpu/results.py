@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+RESULTS_FILE = "results.jsonl"
+
 
 class Results:
     """File of JSON lines, appended to.
@@ -40,10 +42,12 @@ def read(paths: Iterable[Path]) -> dict[tuple[str, str], dict[str, Any]]:
     left out.
 
     Args:
-        paths: Files of JSON lines with "program" and "by".
+        paths: Files of JSON lines with "program" and "by". They need not exist.
     """
     joined: dict[tuple[str, str], dict[str, Any]] = {}
     for path in paths:
+        if not path.is_file():
+            continue
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
                 figures = json.loads(line)

@@ -1,238 +1,158 @@
-"""Speed of the written training step on any device of JAX.
+"""Measures the programs of a folder, most important first, in the time that there is.
 
-    python -m benchmarks.gpu.run --program=DIR --steps=20
+    python -m benchmarks.gpu.run --dir=DIR --out=DIR2 --minutes=8
 
-Needs JAX, NumPy and this folder of the project, but not TensorFlow. The steps train:
-each passes its new weights, moments and counts to the next. Prints a table, and then
-all figures as one line of JSON.
+Needs JAX and NumPy, and of this project only the folder `benchmarks`. Peers that are
+installed are measured beside ours, on the same card: PyTorch and transformers.
+
+Each program is measured by a process of its own, which appends to DIR2/results.jsonl
+what it knows as soon as it knows it. The same command continues: it leaves out what is
+complete. Where the time is up, the process is killed.
 """
 
 import argparse
-import json
-import statistics
+import dataclasses
+import datetime
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
+from benchmarks.gpu.manifest import MANIFEST_FILE, UPDATE, Manifest, load_manifest
+from benchmarks.gpu.results import RESULTS_FILE, Results, read
 
-from benchmarks.gpu.ceiling import product_ceiling
-from benchmarks.gpu.kernels import kernel_times
-from benchmarks.gpu.manifest import (
-    BATCH_FILE,
-    INITIAL_FILE,
-    PROGRAM_FILE,
-    Argument,
-    Manifest,
-    load_manifest,
-)
-from benchmarks.gpu.executable import Executable, peak_bytes
+ROOT = Path(__file__).parents[2]
+# With fewer seconds left, nothing is started.
+LEAST_SECONDS = 15
+# Most seconds for one process, so that a program that hangs does not cost all others.
+MOST_SECONDS = 180
 
 
-class Trainer:
-    """Program with the state that it trains.
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Process that measures one program.
 
-    Args:
-        executable: The compiled program.
-        manifest: Description of the program.
-        arguments: Arguments of the first step, in order, on the device.
+    Attributes:
+        program: Name of the program.
+        by: Who computes: this project, or a peer.
+        module: Module to run.
+        needs: Library that it imports.
+        arguments: Arguments besides the program and the file of results.
     """
 
-    def __init__(
-        self, executable: Executable, manifest: Manifest, arguments: list[jax.Array]
-    ):
-        self._executable = executable
-        self._results = manifest.results
-        self._arguments = arguments
-
-    def step(self) -> dict[str, jax.Array]:
-        """Starts an update and returns its sums by name, computed asynchronously."""
-        sums = {}
-        results = self._executable(self._arguments)
-        for result, value in zip(self._results, results, strict=True):
-            if result.replaces is None:
-                sums[result.name] = value
-            else:
-                self._arguments[result.replaces] = value
-        return sums
-
-    def wait(self) -> None:
-        """Waits for the end of the last update."""
-        jax.block_until_ready(self._arguments)
+    program: str
+    by: str
+    module: str
+    needs: str
+    arguments: tuple[str, ...] = ()
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Times one program."""
+    """Runs one process after the other."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--program", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0, help="Seed of random weights.")
-    parser.add_argument("--platform", help="cpu, gpu or tpu. Default: JAX's choice.")
-    parser.add_argument(
-        "--full_float32",
-        action="store_true",
-        help="Multiply float32 in full, not in TensorFloat-32 as XLA does on GPUs.",
-    )
-    parser.add_argument(
-        "--profile", action="store_true", help="Measure the time by kernel."
-    )
+    add = parser.add_argument
+    add("--dir", type=Path, required=True, help="Folder of the programs.")
+    add("--out", type=Path, required=True, help="Folder of the results.")
+    add("--minutes", type=float, default=8.0)
+    add("--runs", type=int, default=20, help="Timed runs of each program.")
+    add("--only", default="", help="Part of the names of the programs to measure.")
     args = parser.parse_args(argv)
-    manifest = load_manifest(args.program)
-    device = jax.devices(args.platform)[0]
-    jax.config.update("jax_default_device", device)
+    end = time.monotonic() + 60 * args.minutes
+    path = args.out / RESULTS_FILE
+    done = {key for key, one in read([path]).items() if one.get("complete")}
+    Results(path, program="", by="machine").add(**describe_machine())
+    for task in list_tasks(args.dir, args.runs):
+        left = end - time.monotonic()
+        if args.only not in task.program or (task.program, task.by) in done:
+            continue
+        if left < LEAST_SECONDS:
+            print(f"{task.program} by {task.by}: not measured, the time is up")
+            continue
+        run_task(task, args.dir, path, min(left, MOST_SECONDS))
+
+
+def list_tasks(folder: Path, runs: int) -> Iterator[Task]:
+    """Yields the processes to run, most important first: ours, then its peers."""
+    names = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST_FILE}"))
+    if not names:
+        raise SystemExit(
+            "--dir must be a folder that benchmarks.gpu.write wrote. "
+            f"Received: {folder}"
+        )
+    for name in names:
+        manifest = load_manifest(folder / name)
+        number = (f"--runs={runs}",)
+        yield Task(name, "t2t_keras", "benchmarks.gpu.measure", "jax", number)
+        yield from list_peers(manifest, number)
+
+
+def list_peers(manifest: Manifest, number: tuple[str, ...]) -> Iterator[Task]:
+    """Yields the processes of peers that compute what a program does."""
+    if manifest.packed or (manifest.kind == UPDATE and manifest.expected):
+        return
+    if manifest.kind == UPDATE:
+        module, by, needs = "pytorch_step", "PyTorch", "torch"
+    else:
+        module, by, needs = "marian_search", "transformers", "transformers"
+    yield Task(manifest.name, by, f"benchmarks.gpu.peers.{module}", needs, number)
+
+
+def run_task(task: Task, folder: Path, path: Path, seconds: float) -> None:
+    """Runs a process for some seconds at most, and says how it ended."""
+    results = Results(path, program=task.program, by=task.by)
+    title = f"{task.program} by {task.by}"
+    if importlib.util.find_spec(task.needs) is None:
+        print(f"{title}: {task.needs} is not installed", flush=True)
+        return
+    command = [sys.executable, "-m", task.module, f"--program={folder / task.program}"]
+    command += [f"--out={path}", *task.arguments]
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            timeout=seconds,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        results.add(cut_after_seconds=seconds)
+        print(f"{title}: cut after {seconds:.0f} s", flush=True)
+        return
+    if done.returncode:
+        error = (done.stderr.strip().splitlines() or ["no message"])[-1][:500]
+        results.add(error=error)
+        print(f"{title}: {error}", flush=True)
+        return
+    results.add(complete=True)
+    print(f"{title}: {time.monotonic() - start:.0f} s", flush=True)
+
+
+def describe_machine() -> dict[str, Any]:
+    """Returns the date, and what is known of the machine without using its card."""
     figures = {
-        "device": device.device_kind,
-        "jax": jax.__version__,
-        "program": f"{manifest.config}, {manifest.precision}, "
-        f"{manifest.rows} x ({manifest.source_length} + {manifest.target_length})",
-        "commit": manifest.commit,
-        "full_float32": args.full_float32,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
     }
-    start = time.perf_counter()
-    text = (args.program / PROGRAM_FILE).read_text(encoding="utf-8")
-    if args.full_float32:
-        default_text = text
-        text = default_text.replace("[DEFAULT, DEFAULT]", "[HIGHEST, HIGHEST]")
-        if text == default_text:
-            raise SystemExit(f"{args.program}: no product says its precision.")
-        jax.config.update("jax_default_matmul_precision", "highest")
-    executable = Executable(text, device)
-    figures["compile_seconds"] = time.perf_counter() - start
-    arguments = make_first_arguments(manifest, args.program, args.seed)
-    trainer = Trainer(executable, manifest, arguments)
-    del arguments
-    figures |= time_steps(trainer, args.steps)
-    planned = executable.planned_bytes()
-    figures["peak_gigabytes"] = (peak_bytes(device) or planned) / 1e9
-    figures["planned_gigabytes"] = planned / 1e9
-    tokens = manifest.rows * manifest.target_length
-    ceiling = product_ceiling(manifest.sizes, tokens, manifest.precision)
-    figures |= compute_rates(figures, manifest, ceiling)
-    if args.profile:
-        figures["profile"] = profile_steps(trainer)
-    print(table(figures))
-    print(json.dumps(figures))
-
-
-def make_first_arguments(
-    manifest: Manifest, folder: Path, seed: int
-) -> list[jax.Array]:
-    """Returns the first step's arguments: the batch, and stored or random values."""
-    batch = np.load(folder / BATCH_FILE)
-    path = folder / INITIAL_FILE
-    initial = np.load(path) if path.is_file() else None
-    key = jax.random.key(seed)
-    arguments = []
-    for index, argument in enumerate(manifest.arguments):
-        if not argument.is_state:
-            arguments.append(jax.device_put(batch[argument.name]))
-        elif initial is not None:
-            arguments.append(jax.device_put(initial[argument.name]))
-        else:
-            arguments.append(draw_value(argument, jax.random.fold_in(key, index)))
-    return arguments
-
-
-def draw_value(argument: Argument, key: jax.Array) -> jax.Array:
-    """Returns a random initial value of a variable, made on the device."""
-    if argument.std == 0.0:
-        return jax.numpy.full(argument.shape, argument.mean, argument.dtype)
-    values = jax.random.normal(key, argument.shape, argument.dtype)
-    return argument.mean + argument.std * values
-
-
-def time_steps(trainer: Trainer, steps: int) -> dict[str, Any]:
-    """Times a first step, `steps` more, then `steps` without waiting for each."""
-    all_sums, seconds = [], []
-    for _ in range(steps + 1):
-        start = time.perf_counter()
-        sums = trainer.step()
-        trainer.wait()
-        seconds.append(time.perf_counter() - start)
-        all_sums.append({name: float(value) for name, value in sums.items()})
-    start = time.perf_counter()
-    for _ in range(steps):
-        trainer.step()
-    trainer.wait()
-    return {
-        "first_step_seconds": seconds[0],
-        "step_seconds": statistics.median(seconds[1:]),
-        "best_step_seconds": min(seconds[1:]),
-        "unwaited_step_seconds": (time.perf_counter() - start) / steps,
-        "losses": [sums["loss_sum"] / sums["token_count"] for sums in all_sums],
-        "gradient_norms": [sums["gradient_norm"] for sums in all_sums],
-    }
-
-
-def compute_rates(
-    figures: dict[str, Any], manifest: Manifest, ceiling: float
-) -> dict[str, float]:
-    """Returns the rates of the median step, and its fraction of a ceiling in FLOP/s."""
-    seconds = figures["step_seconds"]
-    reached = manifest.flops_per_step / seconds
-    return {
-        "target_tokens_per_second": manifest.rows * manifest.target_length / seconds,
-        "teraflops_per_second": reached / 1e12,
-        "ceiling_teraflops_per_second": ceiling / 1e12,
-        "share_of_ceiling": reached / ceiling,
-    }
-
-
-def profile_steps(trainer: Trainer, steps: int = 3) -> dict[str, Any]:
-    """Returns milliseconds per step by kind of kernel and of the 20 longest kernels."""
-
-    def run() -> None:
-        for _ in range(steps):
-            trainer.step()
-        trainer.wait()
-
-    kinds, names = kernel_times(run)
-    return {
-        "kinds_ms": {
-            name: 1e3 * seconds / steps for name, seconds in kinds.most_common()
-        },
-        "kernels_ms": {
-            name: 1e3 * seconds / steps for name, seconds in names.most_common(20)
-        },
-    }
-
-
-def table(figures: dict[str, Any]) -> str:
-    """Returns the figures as a Markdown table."""
-    rows = [
-        (
-            "program",
-            f"{figures['program']}"
-            f"{', in full' * figures['full_float32']}, commit {figures['commit']}",
-        ),
-        ("device", f"{figures['device']}, jax {figures['jax']}"),
-        ("compile", f"{figures['compile_seconds']:.1f} s"),
-        (
-            "step, median (best; unwaited)",
-            f"{1e3 * figures['step_seconds']:.1f} ms "
-            f"({1e3 * figures['best_step_seconds']:.1f}; "
-            f"{1e3 * figures['unwaited_step_seconds']:.1f})",
-        ),
-        ("target tokens/s", f"{figures['target_tokens_per_second']:,.0f}"),
-        (
-            "TFLOP/s",
-            f"{figures['teraflops_per_second']:.3g} of "
-            f"{figures['ceiling_teraflops_per_second']:.3g}, "
-            f"{figures['share_of_ceiling']:.0%}",
-        ),
-        (
-            "memory, peak (planned)",
-            f"{figures['peak_gigabytes']:.2f} GB ({figures['planned_gigabytes']:.2f})",
-        ),
-        ("loss per token", " ".join(f"{loss:.4f}" for loss in figures["losses"])),
-    ]
-    for part in ("kinds_ms", "kernels_ms"):
-        for name, milliseconds in figures.get("profile", {}).get(part, {}).items():
-            rows.append((f"{part}: {name[:60]}", f"{milliseconds:.3f} ms"))
-    lines = ["| | |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows)]
-    return "\n".join(lines)
+    if shutil.which("nvidia-smi"):
+        fields = "name,driver_version,memory.total"
+        done = subprocess.run(
+            ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        figures["cards"] = done.stdout.strip().splitlines()
+    return figures
 
 
 if __name__ == "__main__":

@@ -1,0 +1,42 @@
+"""Initial values of variables, drawn from their names: equal on every machine.
+
+The weights of big take 0.9 GB, so a program travels without them. Each element is a
+hash of its number and of the variable's name, by integer arithmetic and one product, so
+NumPy on the machine that writes a program and JAX on the one that runs it draw the same
+bits.
+"""
+
+import math
+import zlib
+from types import ModuleType
+
+import numpy as np
+
+from benchmarks.gpu.manifest import Argument
+
+
+def draw_value(argument: Argument, xp: ModuleType = np):
+    """Returns a variable's initial value: uniform, or a constant.
+
+    Args:
+        argument: The variable.
+        xp: numpy or jax.numpy, the library to compute with.
+    """
+    if argument.std == 0.0:
+        return xp.full(argument.shape, argument.constant, argument.dtype)
+    seed = np.uint32(zlib.crc32(argument.name.encode()))
+    bits = xp.arange(math.prod(argument.shape), dtype="uint32")
+    # The hash of `t2t_keras.model.dropout.mix`, twice, the name's between.
+    bits = _mix(_mix(bits, xp) ^ seed, xp)
+    # 24 bits, as many as a float32 has; from -1 to 1, so that the deviation is 3^-0.5.
+    uniform = (bits >> np.uint32(8)).astype("float32") * np.float32(2.0**-23) - 1
+    values = np.float32(argument.std * 3**0.5) * uniform
+    return values.reshape(argument.shape).astype(argument.dtype)
+
+
+def _mix(bits, xp: ModuleType):
+    bits = bits ^ (bits >> np.uint32(16))
+    bits = bits * xp.asarray(0x7FEB352D, "uint32")
+    bits = bits ^ (bits >> np.uint32(15))
+    bits = bits * xp.asarray(0x846CA68B, "uint32")
+    return bits ^ (bits >> np.uint32(16))
