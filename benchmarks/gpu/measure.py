@@ -29,9 +29,8 @@ from benchmarks.gpu.manifest import (
     load_manifest,
     load_program_text,
 )
-from benchmarks.gpu.results import Results
+from benchmarks.gpu.results import OURS, Results
 
-BY = "t2t_keras"
 # Dense FLOP/s of the matrix units by data sheet, float32 being TensorFloat-32.
 DATA_SHEETS = (
     ("H100", {"bfloat16": 989e12, "float32": 495e12}),
@@ -89,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = jax.devices(args.platform)[0]
     jax.config.update("jax_default_device", device)
     manifest = load_manifest(args.program)
-    results = Results(args.out, program=manifest.name, by=BY)
+    results = Results(args.out, program=manifest.name, by=OURS)
     results.add(
         **describe(manifest),
         device=device.device_kind,

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 RESULTS_FILE = "results.jsonl"
+# Name of this project in "by".
+OURS = "t2t_keras"
 
 
 class Results:

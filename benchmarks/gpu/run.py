@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.manifest import MANIFEST_FILE, UPDATE, Manifest, load_manifest
-from benchmarks.gpu.results import RESULTS_FILE, Results, read
+from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
 
 ROOT = Path(__file__).parents[2]
 # With fewer seconds left, nothing is started.
@@ -88,7 +88,7 @@ def list_tasks(folder: Path, runs: int) -> Iterator[Task]:
     for name in names:
         manifest = load_manifest(folder / name)
         number = (f"--runs={runs}",)
-        yield Task(name, "t2t_keras", "benchmarks.gpu.measure", "jax", number)
+        yield Task(name, OURS, "benchmarks.gpu.measure", "jax", number)
         yield from list_peers(manifest, number)
 
 
