@@ -5,7 +5,11 @@ uses private names of jax 0.10. They change between versions. All of them are in
 file, and if one is missing the error names the installed version.
 """
 
+import functools
+import importlib.util
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import jax
 
@@ -41,17 +45,74 @@ class Executable:
 
     def planned_bytes(self) -> int:
         """Returns the peak memory that XLA planned, including arguments."""
-        stats = _call_private_api(self._loaded.get_compiled_memory_stats)
-        return (
-            stats.argument_size_in_bytes
-            + stats.output_size_in_bytes
-            - stats.alias_size_in_bytes
-            + stats.temp_size_in_bytes
-        )
+        return _planned_bytes(self._loaded)
 
     def optimized_text(self) -> str:
         """Returns the program as XLA optimized it for the device, HLO as text."""
         return _call_private_api(lambda: self._loaded.hlo_modules()[0].to_string())
+
+
+def compile_offline(text: str, target: str) -> tuple[str, int]:
+    """Compiles a program for a GPU that is not there.
+
+    Args:
+        text: StableHLO with a function `main`.
+        target: XLA's `GpuTargetConfigProto` of the GPU, as text.
+
+    Returns:
+        The optimized program, HLO as text, and the bytes of memory that it needs.
+
+    Raises:
+        SystemExit: If JAX's plugin for CUDA is not installed.
+    """
+    found = importlib.util.find_spec("jax_plugins.xla_cuda13")
+    if found is None or found.origin is None:
+        raise SystemExit(
+            "Compiling for a GPU needs JAX's plugin for CUDA: "
+            "pip install jax jax-cuda13-plugin jax-cuda13-pjrt"
+        )
+    # Nothing can be timed without the device.
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_autotune_level=0".strip()
+    library = str(Path(found.origin).with_name("xla_cuda_plugin.so"))
+    executable = _call_private_api(lambda: _compile_by_plugin(text, target, library))
+    (optimized,) = executable.hlo_modules()
+    return optimized.to_string(), _planned_bytes(executable)
+
+
+@functools.cache
+def _load_plugin(library: str):
+    from jax._src.lib import xla_client
+
+    api = xla_client.load_pjrt_plugin_dynamically("cuda", library)
+    xla_client.initialize_pjrt_plugin("cuda")
+    return api
+
+
+def _compile_by_plugin(text: str, target: str, library: str):
+    from jax._src.interpreters import mlir
+    from jax._src.lib import xla_client
+    from jax._src.lib.mlir import ir
+
+    topology = xla_client.make_c_api_device_topology(
+        _load_plugin(library), "offline", topology="1x1x1", target_config=target
+    )
+    (device,) = topology._make_compile_only_devices()
+    with mlir.make_ir_context():
+        module = ir.Module.parse(text)
+    return device.client.compile(
+        module, xla_client.DeviceList((device,)), xla_client.CompileOptions()
+    )
+
+
+def _planned_bytes(executable) -> int:
+    stats = _call_private_api(executable.get_compiled_memory_stats)
+    return (
+        stats.argument_size_in_bytes
+        + stats.output_size_in_bytes
+        - stats.alias_size_in_bytes
+        + stats.temp_size_in_bytes
+    )
 
 
 def peak_bytes(device: jax.Device) -> int | None:

@@ -30,6 +30,10 @@ _SEARCH = (
     ("KV cache", r"[Ss]catter"),
 )
 _MOVES = "transposes and copies"
+# Names of kernels of libraries, and of instructions that compute a product.
+_LIBRARIES = re.compile("cublas|gemm|cutlass|nvjet|xmma|matmul", re.I)
+_PRODUCT = re.compile(r' dot\(|custom_call_target="\S*(cublas|gemm|matmul)')
+_MOVING = re.compile("transpose|copy|concat|memcpy|pad|slice|convert", re.I)
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (.*)$")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
 
@@ -62,15 +66,15 @@ class KernelKinds:
     def classify(self, kernel: str) -> str:
         """Returns the kind of a kernel, by the name of its instruction."""
         lines = self._computed_lines(kernel)
-        text = "\n".join([kernel, *lines])
-        if re.search(r" dot\(|cublas|gemm|cutlass|nvjet|xmma|matmul", text, re.I):
+        text = "\n".join(lines)
+        if _LIBRARIES.search(kernel) or _PRODUCT.search(text):
             return PRODUCTS
         names = " ".join(re.findall(r'op_name="([^"]*)"', text))
         specific = (_LOSS,) if self._is_update else _SEARCH
         for kind, pattern in (*specific, *_KINDS):
             if re.search(pattern, names) or (not names and re.search(pattern, kernel)):
                 return kind
-        if re.search(r"transpose|copy|concat|memcpy|pad|slice|convert", text, re.I):
+        if _MOVING.search(kernel):
             return _MOVES
         return "other"
 

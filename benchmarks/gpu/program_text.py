@@ -1,5 +1,6 @@
 """StableHLO text of a program: its types, aliases and constants."""
 
+import math
 import re
 from typing import NamedTuple
 
@@ -94,23 +95,39 @@ def _replace_range(match: re.Match) -> str:
 
 
 def _replace_mask(match: re.Match) -> str:
-    """Returns a lower triangular mask as a comparison, and any other unchanged."""
+    """Returns a mask as a comparison if it is lower triangular, else as bytes."""
     name, digits, sizes = match.groups()
     shape = _sizes(sizes)
     packed = np.frombuffer(bytes.fromhex(digits), "uint8")
-    bits = np.unpackbits(packed, bitorder="little")
+    count = math.prod(shape)
+    if packed.size != -(-count // 8):
+        raise ValueError(f"A mask of {sizes} must have a bit for each element.")
+    mask = np.unpackbits(packed, count=count, bitorder="little").reshape(shape)
     rows, columns = shape[-2:] if len(shape) > 1 else (1, 1)
-    triangle = np.tri(rows, columns, dtype="uint8").ravel()
-    if packed.size != -(-triangle.size // 8) or triangle.size != np.prod(shape):
-        return match[0]
-    if not np.array_equal(bits[: triangle.size], triangle):
-        return match[0]
+    if not np.array_equal(mask.ravel(), np.tri(rows, columns, dtype="uint8").ravel()):
+        return _write_bytes(name, mask, sizes)
     numbers = f"tensor<{sizes}xi32>"
     return (
         f"{name}_row = stablehlo.iota dim = {len(shape) - 2} : {numbers}\n"
         f"{name}_column = stablehlo.iota dim = {len(shape) - 1} : {numbers}\n"
         f"{name} = stablehlo.compare GE, {name}_row, {name}_column : "
         f"({numbers}, {numbers}) -> tensor<{sizes}xi1>"
+    )
+
+
+def _write_bytes(name: str, mask: np.ndarray, sizes: str) -> str:
+    """Returns a mask as a constant of bytes; one row if all rows are equal."""
+    rows = mask.reshape(-1, mask.shape[-1])
+    kept = rows[0] if (rows == rows[0]).all() else mask
+    kind = f"{'x'.join(map(str, kept.shape))}x"
+    dims = ", ".join(map(str, range(mask.ndim - kept.ndim, mask.ndim)))
+    return (
+        f'{name}_bytes = stablehlo.constant dense<"0x{kept.tobytes().hex().upper()}"> '
+        f": tensor<{kind}i8>\n"
+        f"{name}_bits = stablehlo.convert {name}_bytes : "
+        f"(tensor<{kind}i8>) -> tensor<{kind}i1>\n"
+        f"{name} = stablehlo.broadcast_in_dim {name}_bits, dims = [{dims}] : "
+        f"(tensor<{kind}i1>) -> tensor<{sizes}xi1>"
     )
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.product_step import build_product_step, make_synthetic_batch
 from benchmarks.gpu import write
 from benchmarks.gpu.manifest import load_manifest
+from benchmarks.product_step import build_product_step, make_synthetic_batch
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 VOCABULARY, ROWS, SOURCE, TARGET = 50, 3, 5, 7
