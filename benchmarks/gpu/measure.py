@@ -20,8 +20,10 @@ import numpy as np
 
 from benchmarks.gpu.ceiling import product_ceiling
 from benchmarks.gpu.executable import Executable, peak_bytes
+from benchmarks.gpu.hlo import Module
 from benchmarks.gpu.initial_values import draw_value
-from benchmarks.gpu.kernels import KernelKinds, time_kernels
+from benchmarks.gpu.kernel_kinds import KernelKinds
+from benchmarks.gpu.kernels import time_kernels
 from benchmarks.gpu.manifest import (
     INPUTS_FILE,
     UPDATE,
@@ -114,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         data_sheet=data_sheet(device.device_kind, manifest.precision),
     )
     if args.profile:
-        kinds = KernelKinds(executable.optimized_text(), manifest.kind)
+        kinds = KernelKinds(Module(executable.optimized_text()), manifest.kind)
         results.add(**profile_runs(runner, args.profile, kinds))
     if manifest.kind == UPDATE and not manifest.expected:
         tokens = manifest.rows * manifest.target_length

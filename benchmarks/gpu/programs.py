@@ -91,7 +91,7 @@ def write_update(program: Program, folder: Path) -> Manifest:
         RuntimeError: If the program does not agree with its manifest.
     """
     step = _build_step(program, program.config)
-    batch = _make_batch(program)
+    batch = make_batch(program)
     shard = shard_batch(batch, replica=0, num_local=1)
     names = sorted(shard)
 
@@ -126,7 +126,7 @@ def write_search(program: Program, folder: Path) -> Manifest:
     """
     precision = program.config.training.precision
     model = _build_search_model(program, precision)
-    source = _make_batch(program)["encoder_input_tokens"]
+    source = make_batch(program)["encoder_input_tokens"]
 
     def search(source: Any) -> list[Any]:
         return list(_search(program, model, source))
@@ -213,7 +213,8 @@ def _start_again() -> None:
     keras.utils.set_random_seed(0)
 
 
-def _make_batch(program: Program) -> Batch:
+def make_batch(program: Program) -> Batch:
+    """Returns the batch of a program."""
     make = make_packed_batch if program.packed else make_synthetic_batch
     return make(
         program.config.data.vocabulary_size,
@@ -231,15 +232,21 @@ def _search(program: Program, model: Transformer, source: Any) -> Any:
 
 def _compute_update(program: Program) -> dict[str, float]:
     """Returns loss and gradient norm of the first update, in float32 on this CPU."""
-    training = dataclasses.replace(program.config.training, precision="float32")
-    config = dataclasses.replace(program.config, training=training)
-    step = _build_step(dataclasses.replace(program, device="cpu"), config)
-    _assign_drawn(step.model.variables)
-    sums = step.stepper.train(_make_batch(program))
+    step = build_drawn_step(program)
+    sums = step.stepper.train(make_batch(program))
     return {
         "loss": float(sums.losses.loss_sum) / float(sums.losses.token_count),
         "gradient_norm": float(sums.gradient_norm),
     }
+
+
+def build_drawn_step(program: Program) -> ProductStep:
+    """Returns the step in float32, for this CPU, with the program's initial values."""
+    training = dataclasses.replace(program.config.training, precision="float32")
+    config = dataclasses.replace(program.config, training=training)
+    step = _build_step(dataclasses.replace(program, device="cpu"), config)
+    _assign_drawn(step.model.variables)
+    return step
 
 
 def _compute_search(program: Program) -> dict[str, float]:
@@ -247,7 +254,7 @@ def _compute_search(program: Program) -> dict[str, float]:
     model = _build_search_model(program, "float32")
     _assign_drawn(model.variables)
     result = _search(
-        program, model, tf.constant(_make_batch(program)["encoder_input_tokens"])
+        program, model, tf.constant(make_batch(program)["encoder_input_tokens"])
     )
     return {"log_prob": float(np.mean(result.log_probs[:, 0]))}
 

@@ -16,6 +16,7 @@ import datetime
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--out", type=Path, required=True, help="Folder of the results.")
     add("--minutes", type=float, default=8.0)
     add("--runs", type=int, default=20, help="Timed runs of each program.")
-    add("--only", default="", help="Part of the names of the programs to measure.")
+    add("--peers", type=int, choices=(0, 1), default=1, help="Whether to measure them.")
+    add("--only", type=re.compile, default="", help="Pattern of names to measure.")
     args = parser.parse_args(argv)
     end = time.monotonic() + 60 * args.minutes
     path = args.out / RESULTS_FILE
@@ -69,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     Results(path, program="", by="machine").add(**describe_machine())
     for task in list_tasks(args.dir, args.runs):
         left = end - time.monotonic()
-        if args.only not in task.program or (task.program, task.by) in done:
+        if not args.only.search(task.program) or (task.program, task.by) in done:
+            continue
+        if task.by != OURS and not args.peers:
             continue
         if left < LEAST_SECONDS:
             print(f"{task.program} by {task.by}: not measured, the time is up")

@@ -9,6 +9,7 @@ features, which `benchmarks.gpu.run` needs nothing else for than JAX.
 import argparse
 import dataclasses
 import itertools
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -61,7 +62,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--checked_rows", type=int, default=16, help="Rows computed on the CPU, too.")
     add("--searches", type=_sizes, default="32x25,256x25,1x25,32x64,256x64,1x64")
     add("--beam_size", type=int, default=4)
-    add("--only", default="", help="Part of the names of the programs to write.")
+    add("--only", type=re.compile, default="", help="Pattern of the names to write.")
     return parser.parse_args(argv)
 
 
@@ -134,7 +135,7 @@ def _list_programs(args: argparse.Namespace) -> Iterator[tuple]:
         *(searches(precision, args.searches) for precision in others),
         updates("packed", others, packed_rows, args.packed_length),
     )
-    return (each for each in everything if args.only in each[1].name)
+    return (each for each in everything if args.only.search(each[1].name))
 
 
 def _make(

@@ -1,63 +1,282 @@
-"""Exported XLA program: agrees with its manifest. compare.py shows that it trains."""
+"""GPU kit: what is written here computes the same under JAX, and is measured there."""
+
+import dataclasses
+import json
 
 import numpy as np
 import pytest
 
-from benchmarks.gpu import write
-from benchmarks.gpu.manifest import load_manifest
-from benchmarks.product_step import build_product_step, make_synthetic_batch
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig
+from benchmarks.gpu import programs, report, run, write
+from benchmarks.gpu.hlo import Module
+from benchmarks.gpu.initial_values import draw_value
+from benchmarks.gpu.kernel_kinds import KernelKinds
+from benchmarks.gpu.manifest import Argument, load_manifest
+from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
+from benchmarks.product_step import load_config
+from tests.with_jax import run_with_jax
 
-VOCABULARY, ROWS, SOURCE, TARGET = 50, 3, 5, 7
-MODEL = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
+# A learning rate that rises by 0.001 per update: a weight that is not updated, or a
+# moment passed back as another's, shows in the next loss.
+TRAINING = {"precision": "float32", "warmup_steps": 20}
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """Training step and the folder of its program."""
-    step = build_product_step(ExperimentConfig(model=MODEL), VOCABULARY)
-    folder = tmp_path_factory.mktemp("program")
-    write.write_program(
-        step,
-        make_synthetic_batch(VOCABULARY, ROWS, SOURCE, TARGET),
-        folder,
-        config="small",
-        precision="float32",
-        initial_values=True,
+def make_program(name: str, **settings) -> programs.Program:
+    config = load_config("tiny", **TRAINING)
+    data = dataclasses.replace(config.data, vocabulary_size=101)
+    return programs.Program(
+        name=name,
+        config_name="tiny",
+        config=dataclasses.replace(config, data=data),
+        rows=3,
+        source_length=18,
+        target_length=33,
+        **settings,
     )
-    return step, folder
+
+
+def measure(folder, *arguments: str) -> dict:
+    """Returns what `benchmarks.gpu.measure` finds out about the program in a folder."""
+    path = folder.with_suffix(".jsonl")
+    module = "benchmarks.gpu.measure"
+    options = [f"--program={folder}", f"--out={path}", "--platform=cpu", *arguments]
+    done = run_with_jax("-m", module, *options)
+    assert done.returncode == 0, done.stderr
+    return read([path])[load_manifest(folder).name, OURS]
 
 
 @pytest.mark.slow
-def test_every_variable_goes_in_and_comes_out(written) -> None:
-    step, folder = written
-    manifest = load_manifest(folder)
+@pytest.mark.parametrize(("device", "packed"), [("gpu", False), ("cpu", True)])
+def test_updates_under_jax_are_our_own(tmp_path, device, packed) -> None:
+    program = make_program("update", device=device, packed=packed, checked=True)
+    manifest = programs.write_update(program, tmp_path / "update")
+    figures = measure(tmp_path / "update", "--runs=2", "--profile=0")
+    step = programs.build_drawn_step(program)
+    batch = programs.make_batch(program)
+    sums = [step.stepper.train(batch) for _ in range(5)]
+    losses = [float(one.losses.loss_sum / one.losses.token_count) for one in sums]
+    assert losses[0] == pytest.approx(manifest.expected["loss"], rel=1e-6)
+    assert figures["loss"] == pytest.approx(losses[0], rel=1e-5)
+    assert figures["loss_difference"] == pytest.approx(0, abs=1e-5)
+    norm = float(sums[0].gradient_norm)
+    assert figures["gradient_norm"] == pytest.approx(norm, rel=1e-5)
+    # The last of five updates.
+    assert figures["last_loss"] == pytest.approx(losses[-1], rel=2e-4)
+    assert losses[-1] < 0.99 * losses[0]
+
+
+@pytest.mark.slow
+def test_every_variable_goes_in_and_comes_out(tmp_path) -> None:
+    program = make_program("update", device="gpu")
+    manifest = programs.write_update(program, tmp_path / "update")
     states = {one.name: one for one in manifest.arguments if one.is_state}
-    variables = [*step.model.trainable_variables, *step.optimizer.variables]
-    trained = len(step.model.trainable_variables)
-    counts = 2  # steps, and those that applied
-    assert len(states) == 3 * trained + counts
+    step = programs.build_drawn_step(program)
+    trained = step.model.trainable_variables
+    counts = 2  # updates, and those that applied
+    assert len(states) == 3 * len(trained) + counts
+    variables = [*trained, *step.optimizer.variables]
     assert {v.path: tuple(v.shape) for v in variables if v.path in states} == {
         name: one.shape for name, one in states.items()
     }
     replaced = [one for one in manifest.results if one.replaces is not None]
     assert [manifest.arguments[one.replaces].name for one in replaced] == list(states)
     assert [one.name for one in replaced] == list(states)
-    sums = [one.name for one in manifest.results if one.replaces is None]
-    assert sums == ["loss_sum", "log_loss_sum", "token_count", "gradient_norm"]
+    outputs = [one.name for one in manifest.results if one.replaces is None]
+    assert outputs == ["loss_sum", "log_loss_sum", "token_count", "gradient_norm"]
 
 
 @pytest.mark.slow
-def test_the_files_hold_what_the_first_step_takes(written) -> None:
-    step, folder = written
-    batch, initial = np.load(folder / "batch.npz"), np.load(folder / "initial.npz")
-    for one in load_manifest(folder).arguments:
-        value = (initial if one.is_state else batch)[one.name]
-        assert (value.shape, str(value.dtype)) == (one.shape, one.dtype), one.name
-        if one.is_state:
-            assert value.mean() == pytest.approx(one.mean, abs=1e-6)
-            assert value.std() == pytest.approx(one.std, abs=1e-6)
-    embeddings = initial["transformer/embedding/embeddings"]
-    np.testing.assert_array_equal(embeddings, step.model.output_embeddings.value)
-    assert batch["encoder_input_tokens"].min() >= 3
-    np.testing.assert_array_equal(batch["row_numbers"], [0, 1, 2])
+def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
+    sizes = ["--vocabulary_size=101", "--rows=5", "--length=6", "--packed_length=33"]
+    sizes += ["--configs=tiny", "--checked_rows=3", "--searches=3x5"]
+    sizes += ["--only=update|check-tiny-float32|search-tiny-b|packed-tiny-b"]
+    write.main([f"--out={tmp_path / 'programs'}", *sizes])
+    names = [path.name for path in sorted((tmp_path / "programs").iterdir())]
+    assert names == [
+        *("00-update-tiny-bfloat16", "01-search-tiny-bfloat16-3x5"),
+        *("02-check-tiny-float32", "03-update-tiny-float32"),
+        "04-packed-tiny-bfloat16",
+    ]
+    # What cannot be compiled costs nothing but its own line.
+    *good, damaged = names
+    (tmp_path / "programs" / damaged / "program.mlir.gz").write_bytes(b"")
+    options = [f"--dir={tmp_path / 'programs'}", f"--out={tmp_path / 'results'}"]
+    options += ["--runs=2", "--minutes=5", "--peers=0"]
+    done = run_with_jax("-m", "benchmarks.gpu.run", *options)
+    assert done.returncode == 0, done.stderr
+    measured = read([tmp_path / "results" / RESULTS_FILE])
+    assert measured[damaged, OURS]["error"]
+    assert "complete" not in measured[damaged, OURS]
+    for name in good:
+        figures = measured[name, OURS]
+        assert figures["complete"]
+        assert sum(figures["seconds_by_kind"].values()) > 0
+        assert len(figures["longest_kernels"]) == 10
+        assert figures["tokens_per_second"] > 0
+        for output in figures["expected"]:
+            limit = 1e-5 if "float32" in name else 3e-2
+            assert abs(figures[f"{output}_difference"]) < limit, (name, output)
+    assert measured[names[0], OURS]["seconds_by_kind"]["matrix products"] > 0
+    # A second call finds all but one done, and has no time for that.
+    done = run_with_jax("-m", "benchmarks.gpu.run", *options, "--minutes=0")
+    assert done.stdout.split("\n")[:-1] == [
+        f"{damaged} by t2t_keras: not measured, the time is up"
+    ]
+    capfd.readouterr()
+    report.main([str(tmp_path / "results")])
+    tables = capfd.readouterr().out
+    assert all(f"| {name} | t2t_keras |" in tables for name in names)
+    assert "| 00-update-tiny-bfloat16 | float32, same card |" in tables
+
+
+@pytest.mark.slow
+def test_values_are_the_same_wherever_they_are_drawn() -> None:
+    script = (
+        "import jax, zlib; jax.config.update('jax_enable_x64', True)\n"
+        "import jax.numpy as jnp, numpy as np\n"
+        "from benchmarks.gpu.initial_values import draw_value\n"
+        "from benchmarks.gpu.manifest import Argument\n"
+        "one = Argument('a/b', (7, 311), 'float32', True, std=0.3)\n"
+        "print(zlib.crc32(np.asarray(draw_value(one, jnp)).tobytes()))\n"
+        "print(zlib.crc32(draw_value(one).tobytes()))\n"
+    )
+    done = run_with_jax("-c", script)
+    by_jax, by_numpy = done.stdout.split()
+    assert by_jax == by_numpy
+
+
+def test_drawn_values_have_their_deviation_and_no_pattern() -> None:
+    one = Argument("embedding", (300, 211), "float32", is_state=True, std=0.25)
+    values = draw_value(one)
+    assert values.shape == (300, 211) and values.dtype == np.float32
+    assert values.std() == pytest.approx(0.25, rel=0.01)
+    assert abs(values.mean()) < 0.004
+    shifted = np.corrcoef(values[:, :-1].ravel(), values[:, 1:].ravel())[0, 1]
+    assert abs(shifted) < 0.02
+    other = draw_value(dataclasses.replace(one, name="output"))
+    assert abs(np.corrcoef(values.ravel(), other.ravel())[0, 1]) < 0.02
+    constant = Argument("norm", (5,), "int64", is_state=True, constant=3.0)
+    np.testing.assert_array_equal(draw_value(constant), np.full(5, 3))
+
+
+MODULE = """
+HloModule step
+
+%fused_bits (param_0: f32[4,8], param_1: bf16[6,8], param_2: s32[4]) -> f32[4,8] {
+  %param_1 = bf16[6,8]{1,0} parameter(1)
+  %param_2 = s32[4]{0} parameter(2)
+  %rows = bf16[4,8]{1,0} gather(%param_1, %param_2), offset_dims={1}
+  %param_0 = f32[4,8]{1,0} parameter(0)
+  %wide = f32[4,8]{1,0} convert(%rows), metadata={op_name="a/norm_1/moments/mean"}
+  ROOT %sum = f32[4,8]{1,0} add(%param_0, %wide)
+}
+
+%body (state: (s32[], f32[4,8])) -> (s32[], f32[4,8]) {
+  %state = (s32[], f32[4,8]{1,0}) parameter(0)
+  %old = f32[4,8]{1,0} get-tuple-element(%state), index=1
+  %i = s32[] get-tuple-element(%state), index=0
+  %soft = f32[4,8]{1,0} exponential(%old), metadata={op_name="step/while/Exp"}
+  ROOT %next = (s32[], f32[4,8]{1,0}) tuple(%i, %soft)
+}
+
+ENTRY %main (a: f32[4,8], b: bf16[6,8], c: s32[4]) -> f32[4,8] {
+  %a = f32[4,8]{1,0} parameter(0)
+  %b = bf16[6,8]{1,0} parameter(1)
+  %c = s32[4]{0} parameter(2)
+  %bits.1 = f32[4,8]{1,0} fusion(%a, %b, %c), kind=kLoop, calls=%fused_bits
+  %gemm = (f32[4,4]{1,0}, s8[512]{0}) custom-call(%bits.1, %a), CUBLAS
+  %turned = f32[4,4]{0,1} transpose(%gemm#0), dimensions={1,0}
+  %loop = (s32[], f32[4,8]{1,0}) while(%gemm), body=%body, FIVE_TURNS
+  ROOT %out = f32[4,8]{1,0} get-tuple-element(%loop), index=1
+}
+""".replace("CUBLAS", 'custom_call_target="__cublas$lt$matmul"').replace(
+    "FIVE_TURNS", 'backend_config={"known_trip_count":{"n":"5"}}'
+)
+
+
+def test_the_traffic_of_kernels_is_what_they_read_and_write() -> None:
+    kernels = {one.name: (one.runs, one.bytes) for one in Module(MODULE).list_kernels()}
+    matrix = 4 * 8 * 4
+    assert kernels == {
+        # Four rows of a table of six, of two bytes.
+        "bits.1": (1, 2 * matrix + 4 * 8 * 2 + 4 * 4),
+        # Without the workspace.
+        "gemm": (1, 4 * 4 * 4 + 2 * matrix),
+        "turned": (1, 2 * 4 * 4 * 4),
+        "soft": (5, 2 * matrix),
+    }
+
+
+def test_kernels_have_the_kind_of_what_they_compute() -> None:
+    kinds = KernelKinds(Module(MODULE), "update")
+    named = {name: kinds.classify(name) for name in ("bits_1", "gemm", "soft")}
+    assert named == {
+        # A GPU's kernels have no dots in their names.
+        "bits_1": "LayerNorm with residual and dropout",
+        "gemm": "matrix products",
+        "soft": "loss over the vocabulary",
+    }
+    assert kinds.classify("turned") == "transposes and copies"
+    assert kinds.classify("nvjet_hsh_128x256_TNT") == "matrix products"
+    assert kinds.is_container("loop") and not kinds.is_container("soft")
+    assert KernelKinds(Module(MODULE), "search").classify("soft") == "other"
+
+
+def test_results_that_are_cut_cost_one_line(tmp_path) -> None:
+    results = Results(tmp_path / "new" / RESULTS_FILE, program="p", by=OURS)
+    results.add(compile_seconds=3.0)
+    results.add(run_seconds=0.5, compile_seconds=4.0)
+    with results.path.open("a") as file:
+        file.write('{"program": "p", "by": "t2t_ke')
+    joined = read([results.path, tmp_path / "missing"])
+    assert joined == {
+        ("p", OURS): {
+            "program": "p",
+            "by": OURS,
+            "compile_seconds": 4.0,
+            "run_seconds": 0.5,
+        }
+    }
+
+
+def test_the_report_compares_peers_and_precisions() -> None:
+    common = {"kind": "update", "config": "base", "rows": 2, "tokens": 1_000}
+    common |= {"flops": 4e9, "commit": "abc1234", "peak_gigabytes": 1.5, "expected": {}}
+    common |= {"best_run_seconds": 0.001, "compile_seconds": 7.0, "device": "Card X"}
+    ours = {**common, "precision": "bfloat16", "run_seconds": 0.002, "loss": 4.04}
+    exact = {**common, "precision": "float32", "run_seconds": 0.008, "loss": 4.0}
+    ours |= {"gradient_norm": 2.1, "ceiling": 4e12, "data_sheet": 1e13}
+    peer = {"run_seconds": 0.003, "best_run_seconds": 0.0025, "compile_seconds": 9.0}
+    joined = {
+        ("", "machine"): {"date": "2030-01-02", "cards": ["Card X, 600.1, 80 GB"]},
+        ("00-update", OURS): ours,
+        ("00-update", "PyTorch compiled"): {**peer, "peak_gigabytes": 2.5},
+        ("00-update", "PyTorch eager"): {"error": "out of memory"},
+        ("01-update", OURS): {**exact, "gradient_norm": 2.0},
+    }
+    text = report.make_report(joined)
+    assert text.startswith("2030-01-02, commit abc1234, Card X, 600.1, 80 GB; ")
+    lines = text.splitlines()
+    first = (
+        "| 00-update | t2t_keras | 2.00 | 1.00 | 500,000 |  | 2 | 50% | 20% | 1.50 |"
+    )
+    assert f"{first} 7 |" in lines
+    second = (
+        "| 00-update | PyTorch compiled | 3.00 | 2.50 | 333,333 | 0.67 | 1.33 | 33% |"
+    )
+    assert f"{second} 13% | 2.50 | 9 |" in lines
+    assert any(
+        line.startswith("| 00-update | PyTorch eager | out of") for line in lines
+    )
+    assert "| 00-update | float32, same card | 1.0e-02 | 5.0e-02 |" in lines
+
+
+def test_bad_folders_and_sizes_are_named(tmp_path) -> None:
+    with pytest.raises(SystemExit, match=r"There is no .*results\.jsonl"):
+        report.main([str(tmp_path)])
+    with pytest.raises(SystemExit, match="must be a folder that benchmarks"):
+        run.main([f"--dir={tmp_path}", f"--out={tmp_path}"])
+    with pytest.raises(SystemExit):
+        write.main([f"--out={tmp_path}", "--searches=32"])
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 1}))
+    with pytest.raises(SystemExit, match=r"must be of format 2\. Received: 1"):
+        load_manifest(tmp_path)
