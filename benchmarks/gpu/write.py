@@ -9,13 +9,13 @@ features, which `benchmarks.gpu.run` needs nothing else for than JAX.
 import argparse
 import dataclasses
 import itertools
+import multiprocessing
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.gpu.manifest import Manifest
 from benchmarks.gpu.programs import Program, write_search, write_update
 from benchmarks.product_step import CONFIGS, load_config
 
@@ -28,12 +28,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Writes all programs that the flags ask for."""
     args = _parse(argv)
     for number, (write, program) in enumerate(_list_programs(args)):
-        start = time.perf_counter()
         # Their order by name is that of importance.
         program = dataclasses.replace(program, name=f"{number:02}-{program.name}")
-        manifest = write(program, args.out / program.name)
-        seconds = time.perf_counter() - start
-        print(f"{_describe(manifest)}, written in {seconds:.0f} s", flush=True)
+        # A process each: TensorFlow keeps the memory of what it has traced.
+        process = multiprocessing.get_context("fork").Process(
+            target=_write, args=(write, program, args.out / program.name)
+        )
+        process.start()
+        process.join()
+        if process.exitcode:
+            sys.exit(f"{program.name} was not written: status {process.exitcode}")
     files = [path for path in args.out.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 2**20
     print(f"{args.out}: {size:.1f} MiB")
@@ -42,6 +46,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"The programs must have {LARGEST_MEBIBYTES} MiB at most. Received: "
             f"{size:.1f} MiB. Write fewer of them."
         )
+
+
+def _write(write: Callable, program: Program, folder: Path) -> None:
+    start = time.perf_counter()
+    manifest = write(program, folder)
+    seconds = time.perf_counter() - start
+    print(
+        f"{manifest.name}: {len(manifest.arguments)} arguments, "
+        f"{manifest.flops / 1e12:.3g} TFLOP a run, written in {seconds:.0f} s",
+        flush=True,
+    )
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -150,13 +165,6 @@ def _make(
         config=dataclasses.replace(config, data=data),
         device=args.device,
         beam_size=args.beam_size,
-    )
-
-
-def _describe(manifest: Manifest) -> str:
-    return (
-        f"{manifest.name}: {len(manifest.arguments)} arguments, "
-        f"{manifest.flops / 1e12:.3g} TFLOP a run"
     )
 
 
