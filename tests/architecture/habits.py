@@ -11,12 +11,13 @@ from tests.architecture.tree import parse, python_files, relative, text_files
 
 LONGEST_FUNCTION = 60
 
-# Files with a test that needs a program that pip does not install, or JAX, which is
-# optional. If it is missing, the test is skipped with a reason.
+# Files with a test that needs a program that pip does not install, or JAX or PyTorch,
+# which are optional. If it is missing, the test is skipped with a reason.
 EXPLAINED_SKIPS = frozenset(
     {
         "tests/parsing/test_evalb_table.py",
         "tests/attention/browser.py",
+        "tests/benchmarks/test_gpu_peers.py",
         "tests/serving/server/test_conformance.py",
         "tests/system/c_programs.py",
         "tests/system/test_network_examples.py",

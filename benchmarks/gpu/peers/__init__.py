@@ -1,0 +1,1 @@
+"""Other toolkits at the work of the programs, on the same GPU."""
