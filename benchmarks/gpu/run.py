@@ -33,6 +33,8 @@ ROOT = Path(__file__).parents[2]
 LEAST_SECONDS = 15
 # Most seconds for one process, so that a program that hangs does not cost all others.
 MOST_SECONDS = 180
+# Seconds after which a peer starts none of its other variants.
+PEER_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +106,8 @@ def list_peers(manifest: Manifest, number: tuple[str, ...]) -> Iterator[Task]:
         module, by, needs = "pytorch_step", "PyTorch", "torch"
     else:
         module, by, needs = "marian_search", "transformers", "transformers"
-    yield Task(manifest.name, by, f"benchmarks.gpu.peers.{module}", needs, number)
+    arguments = (*number, f"--seconds={PEER_SECONDS}")
+    yield Task(manifest.name, by, f"benchmarks.gpu.peers.{module}", needs, arguments)
 
 
 def run_task(task: Task, folder: Path, path: Path, seconds: float) -> None:

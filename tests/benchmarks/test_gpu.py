@@ -13,6 +13,7 @@ from benchmarks.gpu.kernel_kinds import KernelKinds
 from benchmarks.gpu.manifest import Argument, load_manifest
 from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
 from benchmarks.product_step import load_config
+from tests.forked import run_python
 from tests.with_jax import run_with_jax
 
 # A learning rate that rises by 0.001 per update: a weight that is not updated, or a
@@ -89,7 +90,9 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
     sizes = ["--vocabulary_size=101", "--rows=5", "--length=6", "--packed_length=33"]
     sizes += ["--configs=tiny", "--checked_rows=3", "--searches=3x5"]
     sizes += ["--only=update|check-tiny-float32|search-tiny-b|packed-tiny-b"]
-    write.main([f"--out={tmp_path / 'programs'}", *sizes])
+    folder = tmp_path / "programs"
+    done = run_python("-m", "benchmarks.gpu.write", f"--out={folder}", *sizes)
+    assert done.returncode == 0, done.stderr.decode()
     names = [path.name for path in sorted((tmp_path / "programs").iterdir())]
     assert names == [
         *("00-update-tiny-bfloat16", "01-search-tiny-bfloat16-3x5"),
@@ -242,9 +245,10 @@ def test_the_report_compares_peers_and_precisions() -> None:
     common = {"kind": "update", "config": "base", "rows": 2, "tokens": 1_000}
     common |= {"flops": 4e9, "commit": "abc1234", "peak_gigabytes": 1.5, "expected": {}}
     common |= {"best_run_seconds": 0.001, "compile_seconds": 7.0, "device": "Card X"}
-    ours = {**common, "precision": "bfloat16", "run_seconds": 0.002, "loss": 4.04}
+    ours = {**common, "precision": "bfloat16", "run_seconds": 0.0025, "loss": 4.04}
     exact = {**common, "precision": "float32", "run_seconds": 0.008, "loss": 4.0}
     ours |= {"gradient_norm": 2.1, "ceiling": 4e12, "data_sheet": 1e13}
+    ours |= {"unwaited_run_seconds": 0.002}
     peer = {"run_seconds": 0.003, "best_run_seconds": 0.0025, "compile_seconds": 9.0}
     joined = {
         ("", "machine"): {"date": "2030-01-02", "cards": ["Card X, 600.1, 80 GB"]},
@@ -257,16 +261,15 @@ def test_the_report_compares_peers_and_precisions() -> None:
     assert text.startswith("2030-01-02, commit abc1234, Card X, 600.1, 80 GB; ")
     lines = text.splitlines()
     first = (
-        "| 00-update | t2t_keras | 2.00 | 1.00 | 500,000 |  | 2 | 50% | 20% | 1.50 |"
+        "| 00-update | t2t_keras | 2.00 | 2.50 (1.00) | 500,000 |  | 2 | 50% | 20% |"
     )
-    assert f"{first} 7 |" in lines
+    assert f"{first} 1.50 | 7 |" in lines
     second = (
-        "| 00-update | PyTorch compiled | 3.00 | 2.50 | 333,333 | 0.67 | 1.33 | 33% |"
+        "| 00-update | PyTorch compiled | 3.00 | 3.00 (2.50) | 333,333 | 1.50 | 1.33"
     )
-    assert f"{second} 13% | 2.50 | 9 |" in lines
-    assert any(
-        line.startswith("| 00-update | PyTorch eager | out of") for line in lines
-    )
+    assert f"{second} | 33% | 13% | 2.50 | 9 |" in lines
+    failed = "| 00-update | PyTorch eager | out of memory |"
+    assert any(line.startswith(failed) for line in lines)
     assert "| 00-update | float32, same card | 1.0e-02 | 5.0e-02 |" in lines
 
 

@@ -24,20 +24,19 @@ _PAPERS_CHOICES = (
 
 
 def parse(
-    description: str, unit: str, count: int, argv: Sequence[str] | None
+    description: str, runs: int, argv: Sequence[str] | None
 ) -> argparse.Namespace:
-    """Returns the command line's program, out, count, seconds and only, and `unit`.
+    """Returns the command line: program, out, runs, seconds and only.
 
     Args:
         description: What the peer does.
-        unit: What is counted: "step" or "run".
-        count: Default number of them.
+        runs: Default number of timed runs.
         argv: Arguments. Default: those of the process.
     """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--program", type=Path, required=True, help="Its folder.")
     parser.add_argument("--out", type=Path, required=True, help="Lines are added here.")
-    parser.add_argument(f"--{unit}s", type=int, default=count, dest="count")
+    parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument(
         "--seconds",
         type=float,
@@ -47,7 +46,6 @@ def parse(
     parser.add_argument(
         "--only", default="", help="Only variants with this text in their names."
     )
-    parser.set_defaults(unit=unit)
     return parser.parse_args(argv)
 
 

@@ -32,7 +32,7 @@ VARIANTS = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Times the search of one program."""
-    args = arguments.parse(__doc__ or "", "run", 5, argv)
+    args = arguments.parse(__doc__ or "", 5, argv)
     manifest = arguments.load_program(args.program, SEARCH)
     results = Results(args.out, program=manifest.name, by="transformers")
     if arguments.is_missing(results, "torch", "transformers"):

@@ -33,7 +33,7 @@ VARIANTS = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Times the step of one program."""
-    args = arguments.parse(__doc__ or "", "step", 20, argv)
+    args = arguments.parse(__doc__ or "", 20, argv)
     manifest = arguments.load_program(args.program, UPDATE)
     results = Results(args.out, program=manifest.name, by="PyTorch")
     if arguments.is_missing(results, "torch"):

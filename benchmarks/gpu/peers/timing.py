@@ -55,8 +55,8 @@ def time_variants(
             break
         results = Results(args.out, program=manifest.name, by=name)
         try:
-            figures, first, last = _time_runs(make_run, args.count, args.unit)
-            median = figures[f"{args.unit}_seconds"]
+            figures, first, last = _time_runs(make_run, args.runs)
+            median = figures["run_seconds"]
             results.add(
                 **figures,
                 sentences_per_second=manifest.rows / median,
@@ -71,7 +71,7 @@ def time_variants(
 
 
 def _time_runs(
-    make_run: Callable[[], Run], count: int, unit: str
+    make_run: Callable[[], Run], count: int
 ) -> tuple[dict[str, Any], Any, Any]:
     """Returns the figures of `count` runs and the results of the first and last."""
     import torch
@@ -95,8 +95,8 @@ def _time_runs(
         peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     figures = {
         "compile_seconds": compile_seconds,
-        f"{unit}_seconds": statistics.median(seconds),
-        f"best_{unit}_seconds": min(seconds),
+        "run_seconds": statistics.median(seconds),
+        "best_run_seconds": min(seconds),
         "peak_gigabytes": peak_bytes / 1e9,
         "device": torch.cuda.get_device_name() if has_gpu else "cpu",
     }
