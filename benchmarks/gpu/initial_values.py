@@ -14,6 +14,9 @@ import numpy as np
 
 from benchmarks.gpu.manifest import Argument
 
+# Shift and factor of each round of the hash of dropout.
+MIX_ROUNDS = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, None))
+
 
 def draw_value(argument: Argument, xp: ModuleType = np):
     """Returns a variable's initial value: uniform, or a constant.
@@ -26,17 +29,17 @@ def draw_value(argument: Argument, xp: ModuleType = np):
         return xp.full(argument.shape, argument.constant, argument.dtype)
     seed = np.uint32(zlib.crc32(argument.name.encode()))
     bits = xp.arange(math.prod(argument.shape), dtype="uint32")
-    # The hash of `t2t_keras.model.dropout.mix`, twice, the name's between.
-    bits = _mix(_mix(bits, xp) ^ seed, xp)
+    bits = mix(mix(bits, xp) ^ seed, xp)
     # 24 bits, as many as a float32 has; from -1 to 1, so that the deviation is 3^-0.5.
     uniform = (bits >> np.uint32(8)).astype("float32") * np.float32(2.0**-23) - 1
     values = np.float32(argument.std * 3**0.5) * uniform
     return values.reshape(argument.shape).astype(argument.dtype)
 
 
-def _mix(bits, xp: ModuleType):
-    bits = bits ^ (bits >> np.uint32(16))
-    bits = bits * xp.asarray(0x7FEB352D, "uint32")
-    bits = bits ^ (bits >> np.uint32(15))
-    bits = bits * xp.asarray(0x846CA68B, "uint32")
-    return bits ^ (bits >> np.uint32(16))
+def mix(bits, xp: ModuleType = np):
+    """Returns the hash of uint32 that `t2t_keras.model.dropout.mix` computes."""
+    for shift, factor in MIX_ROUNDS:
+        bits = bits ^ (bits >> xp.asarray(shift, "uint32"))
+        if factor is not None:
+            bits = bits * xp.asarray(factor, "uint32")
+    return bits

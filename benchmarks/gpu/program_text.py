@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.gpu.initial_values import MIX_ROUNDS, mix
+
 _MAIN = re.compile(r"func\.func (?:public )?@main\((.*)\) -> (.*) \{$", re.M)
 _TENSOR = re.compile(r"tensor<([0-9x]*?)x?([a-z]+[0-9]+)>")
 _ALIAS = re.compile(r"parameter_number = (\d+) .*?output_index = array<i64: (\d+)>")
@@ -15,6 +17,9 @@ _INT32_LITERAL = re.compile(
 )
 _MASK_LITERAL = re.compile(
     r'(%\w+) = stablehlo\.constant dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xi1>'
+)
+_HASH_LITERAL = re.compile(
+    r'(%\w+) = stablehlo\.constant dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xui32>'
 )
 _COPY = re.compile(r"mhlo\.copy (%\w+) : (tensor<[^>]*>)")
 _NUMPY_NAMES = (
@@ -66,13 +71,15 @@ def largest_literal(text: str) -> int:
 
 
 def compute_constants(text: str) -> str:
-    """Returns the program with its constant ranges and causal masks computed instead.
+    """Returns the program with its constants that grow with its sizes computed instead.
 
-    TensorFlow folds constants before it calls XLA: the ids of the vocabulary, and the
-    causal mask. Both would grow with the sizes of the model and the batch, and versions
-    of MLIR differ in how they write the bits of a mask.
+    TensorFlow folds constants before it calls XLA: the ids of the vocabulary, causal
+    masks, and the hashes of positions that dropout takes. Versions of MLIR also differ
+    in how they write the bits of a mask.
     """
-    return _MASK_LITERAL.sub(_replace_mask, _INT32_LITERAL.sub(_replace_range, text))
+    text = _INT32_LITERAL.sub(_replace_range, text)
+    text = _HASH_LITERAL.sub(_replace_hash, text)
+    return _MASK_LITERAL.sub(_replace_mask, text)
 
 
 def replace_copies(text: str) -> str:
@@ -92,6 +99,36 @@ def _replace_range(match: re.Match) -> str:
     if max(shape) != values.size or not np.array_equal(values, np.arange(values.size)):
         return match[0]
     return f"stablehlo.iota dim = {shape.index(values.size)} : tensor<{match[2]}xi32>"
+
+
+def _replace_hash(match: re.Match) -> str:
+    """Returns the hashes of 0, 1, 2, ... as arithmetic, and others unchanged."""
+    name, digits, sizes = match.groups()
+    values = np.frombuffer(bytes.fromhex(digits), "<u4")
+    if values.size == 1 or not np.array_equal(
+        values, mix(np.arange(values.size, dtype="uint32"))
+    ):
+        return match[0]
+    row, kind = f"tensor<{values.size}xui32>", f"tensor<{sizes}xui32>"
+    lines = [f"{name}_0 = stablehlo.iota dim = 0 : {row}"]
+
+    def add(text: str) -> str:
+        lines.append(f"{name}_{len(lines)} = {text}")
+        return f"{name}_{len(lines) - 1}"
+
+    def combine(operation: str, left: str, right: int | str) -> str:
+        if isinstance(right, int):
+            right = add(f"stablehlo.constant dense<{right}> : {row}")
+        return add(f"stablehlo.{operation} {left}, {right} : {row}")
+
+    bits = f"{name}_0"
+    for shift, factor in MIX_ROUNDS:
+        shifted = combine("shift_right_logical", bits, shift)
+        bits = combine("xor", bits, shifted)
+        if factor is not None:
+            bits = combine("multiply", bits, factor)
+    lines.append(f"{name} = stablehlo.reshape {bits} : ({row}) -> {kind}")
+    return "\n".join(lines)
 
 
 def _replace_mask(match: re.Match) -> str:

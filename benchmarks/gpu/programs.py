@@ -241,8 +241,13 @@ def _compute_update(program: Program) -> dict[str, float]:
 
 
 def build_drawn_step(program: Program) -> ProductStep:
-    """Returns the step in float32, for this CPU, with the program's initial values."""
-    training = dataclasses.replace(program.config.training, precision="float32")
+    """Returns the step in float32, for this CPU, with the program's initial values.
+
+    Without XLA, which would take longer to compile it than to run it once.
+    """
+    training = dataclasses.replace(
+        program.config.training, precision="float32", jit_compile=False
+    )
     config = dataclasses.replace(program.config, training=training)
     step = _build_step(dataclasses.replace(program, device="cpu"), config)
     _assign_drawn(step.model.variables)

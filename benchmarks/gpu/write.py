@@ -73,7 +73,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--vocabulary_size", type=int, default=37_000)
     add("--rows", type=int, default=390, help="Rows of an update.")
     add("--length", type=int, default=64, help="Tokens per row and side.")
-    add("--packed_length", type=int, default=128, help="Tokens per packed row.")
+    add("--packed_length", type=int, default=256, help="Tokens per packed row.")
     add("--checked_rows", type=int, default=16, help="Rows computed on the CPU, too.")
     add("--searches", type=_sizes, default="32x25,256x25,1x25,32x64,256x64,1x64")
     add("--beam_size", type=int, default=4)
