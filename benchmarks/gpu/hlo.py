@@ -1,6 +1,7 @@
 """Optimized program of XLA as text: its kernels, and the bytes that they move."""
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator
 
@@ -12,7 +13,9 @@ _FREE = (
     *("after-all", "partition-id"),
 )
 _CALLS = ("while", "call", "conditional", "async-start")
-# Operations that read only a part of their first operand.
+# Operations that change a part of their first operand in place.
+_UPDATES = ("dynamic-update-slice", "scatter")
+# Operations that read only a part of it.
 _PARTIAL = ("dynamic-slice", "gather", "slice")
 
 
@@ -24,11 +27,14 @@ class Kernel:
         name: Name of its instruction.
         runs: Number of runs; 1 in a loop whose number of turns is not known.
         bytes: Bytes that a run reads and writes.
+        flops: FLOPs of the matrix products of a run. Those that a library computes are
+            not known.
     """
 
     name: str
     runs: int
     bytes: int
+    flops: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +108,18 @@ class Module:
                 for called in re.findall(pattern, one.attributes):
                     yield from self._walk(called, runs * int(turns[1] if turns else 1))
                 continue
-            yield Kernel(one.name, runs, self._traffic(computation, one))
+            size = self._traffic(computation, one)
+            yield Kernel(one.name, runs, size, self._flops(computation, one))
+
+    def _flops(self, computation: str, one: Instruction) -> int:
+        if one.operation != "dot":
+            called = re.search(r"calls=%?([\w.\-]+)", one.attributes)
+            body = self.computations.get(called[1], {}) if called else {}
+            return sum(self._flops(called[1], each) for each in body.values())
+        axes = re.search(r"lhs_contracting_dims=\{([0-9,]*)\}", one.attributes)
+        sizes = _shape(self._type(computation, one.operands[0]))
+        depth = math.prod(sizes[int(axis)] for axis in axes[1].split(","))
+        return 2 * math.prod(_shape(one.type)) * depth
 
     def _traffic(self, computation: str, one: Instruction) -> int:
         operands = [self._type(computation, name) for name in one.operands]
@@ -145,10 +162,14 @@ def _size(kind: str) -> int:
     total = 0
     for name, sizes in re.findall(_BYTES, kind):
         size = 1 if name == "pred" else int(name.lstrip("bfsu")) // 8
-        for part in filter(None, sizes.split(",")):
-            size *= int(part)
-        total += size
+        total += size * math.prod(int(part) for part in sizes.split(",") if part)
     return total
+
+
+def _shape(kind: str) -> list[int]:
+    """Returns the sizes of the axes of an array's type."""
+    sizes = kind.partition("[")[2].partition("]")[0]
+    return [int(part) for part in sizes.split(",") if part]
 
 
 def _read_bytes(body: dict[str, Instruction], number: int, size: int) -> int:
@@ -168,16 +189,18 @@ def _read_bytes(body: dict[str, Instruction], number: int, size: int) -> int:
                 same.append(user.name)
             elif user.operation in _PARTIAL and user.operands[0] == name:
                 read += _size(user.type)
-            elif not (
-                user.operation == "dynamic-update-slice" and user.operands[0] == name
-            ):
+            elif not (user.operation in _UPDATES and user.operands[0] == name):
                 return size
     return min(read, size)
 
 
 def _written_bytes(body: dict[str, Instruction], size: int) -> int:
-    """Returns what a fusion writes: of an array that it updates, only the update."""
+    """Returns what a fusion writes: of an operand that it updates, only the update."""
     root = list(body.values())[-1]
-    if root.operation == "dynamic-update-slice":
-        return _size(body[root.operands[1]].type)
-    return size
+    if root.operation not in _UPDATES:
+        return size
+    updated, *others = root.operands
+    if body[updated].operation not in ("parameter", "bitcast"):
+        return size
+    update = others[0] if root.operation == "dynamic-update-slice" else others[-1]
+    return _size(body[update].type)

@@ -4,12 +4,13 @@
 
 Compiles for the target without a device, in seconds on a CPU. Nothing is run and no
 kernel is tuned, so this gives no speed; but it shows what a change of the model does to
-the kernels, and to the bytes that they read and write. Needs Linux, JAX and its plugin
-for CUDA: `pip install jax jax-cuda13-plugin jax-cuda13-pjrt`.
+the kernels, and to the bytes that they read and write. "At least" is the time of these
+bytes or of the FLOPs, whichever is longer for a kernel, at the rates of the flags.
+Needs Linux, and JAX with its plugin for CUDA:
+`pip install jax jax-cuda13-plugin jax-cuda13-pjrt`.
 """
 
 import argparse
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,24 +51,31 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints a table for each program."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--program", type=Path, nargs="+", required=True)
+    add = parser.add_argument
+    add("--program", type=Path, nargs="+", required=True)
+    add("--terabytes", type=float, default=3.0, help="Per second, of copies.")
+    add("--teraflops", type=float, default=800.0, help="Per second, of products.")
     args = parser.parse_args(argv)
     for folder in args.program:
         manifest = load_manifest(folder)
         text, planned = compile_offline(load_program_text(folder), H100)
         print(f"{manifest.name}: {planned / 1e9:.2f} GB of memory\n")
-        print("| kind | kernels | GB read and written |\n| --- | --- | --- |")
         module = Module(text)
         kinds = KernelKinds(module, manifest.kind)
-        kernels, traffic = Counter[str](), Counter[str]()
+        # Number of kernels, bytes, and seconds at the least, by kind.
+        totals: dict[str, list[float]] = {}
         for kernel in module.list_kernels():
-            kind = kinds.classify(kernel.name)
-            kernels[kind] += kernel.runs
-            traffic[kind] += kernel.runs * kernel.bytes
-        for kind, size in traffic.most_common():
-            print(f"| {kind} | {kernels[kind]:,} | {size / 1e9:.2f} |")
-        total = sum(traffic.values()) / 1e9
-        print(f"| all | {sum(kernels.values()):,} | {total:.2f} |\n", flush=True)
+            seconds = max(kernel.bytes / args.terabytes, kernel.flops / args.teraflops)
+            for kind in (kinds.classify(kernel.name), "all"):
+                total = totals.setdefault(kind, [0, 0.0, 0.0])
+                total[0] += kernel.runs
+                total[1] += kernel.runs * kernel.bytes / 1e9
+                total[2] += kernel.runs * seconds / 1e9
+        print("| kind | kernels | GB read and written | at least, ms |")
+        print("| --- | --- | --- | --- |")
+        for kind, total in sorted(totals.items(), key=lambda item: item[1][1]):
+            print(f"| {kind} | {total[0]:,} | {total[1]:.2f} | {total[2]:.2f} |")
+        print(flush=True)
 
 
 if __name__ == "__main__":

@@ -209,6 +209,38 @@ def test_the_traffic_of_kernels_is_what_they_read_and_write() -> None:
     }
 
 
+DOT = """
+%inner (x: bf16[7,5], y: bf16[5,3]) -> f32[7,3] {
+  %x = bf16[7,5]{1,0} parameter(0)
+  %y = bf16[5,3]{1,0} parameter(1)
+  ROOT %d = f32[7,3]{1,0} dot(%x, %y), lhs_contracting_dims={1}
+}
+
+%outer (p: bf16[7,5], q: bf16[5,3], r: f32[9,7,3]) -> f32[9,7,3] {
+  %p = bf16[7,5]{1,0} parameter(0)
+  %q = bf16[5,3]{1,0} parameter(1)
+  %r = f32[9,7,3]{2,1,0} parameter(2)
+  %zero = s32[] constant(0)
+  %n = f32[7,3]{1,0} fusion(%p, %q), kind=kCustom, calls=%inner
+  %one = f32[1,7,3]{2,1,0} bitcast(%n)
+  ROOT %u = f32[9,7,3]{2,1,0} dynamic-update-slice(%r, %one, %zero, %zero, %zero)
+}
+
+ENTRY %main (p: bf16[7,5], q: bf16[5,3], r: f32[9,7,3]) -> f32[9,7,3] {
+  %p = bf16[7,5]{1,0} parameter(0)
+  %q = bf16[5,3]{1,0} parameter(1)
+  %r = f32[9,7,3]{2,1,0} parameter(2)
+  ROOT %out = f32[9,7,3]{2,1,0} fusion(%p, %q, %r), kind=kCustom, calls=%outer
+}
+"""
+
+
+def test_products_inside_of_fusions_are_counted_and_updates_are_in_place() -> None:
+    (kernel,) = Module(DOT).list_kernels()
+    assert kernel.flops == 2 * 7 * 5 * 3
+    assert kernel.bytes == 2 * (7 * 5 + 5 * 3) + 4 * 7 * 3
+
+
 def test_kernels_have_the_kind_of_what_they_compute() -> None:
     kinds = KernelKinds(Module(MODULE), "update")
     named = {name: kinds.classify(name) for name in ("bits_1", "gemm", "soft")}
