@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.gpu.initial_values import mix
+
 _MAIN = re.compile(r"func\.func (?:public )?@main\((.*)\) -> (.*) \{$", re.M)
 _TENSOR = re.compile(r"tensor<([0-9x]*?)x?([a-z]+[0-9]+)>")
 _ALIAS = re.compile(r"parameter_number = (\d+) .*?output_index = array<i64: (\d+)>")
@@ -14,6 +16,9 @@ _INT32_LITERAL = re.compile(
 )
 _MASK_LITERAL = re.compile(
     r'(%\w+) = stablehlo\.constant dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xi1>'
+)
+_HASH_LITERAL = re.compile(
+    r'(%\w+) = stablehlo\.constant dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xui32>'
 )
 _COPY = re.compile(r"mhlo\.copy (%\w+) : (tensor<[^>]*>)")
 _NUMPY_NAMES = (
@@ -65,13 +70,15 @@ def largest_literal(text: str) -> int:
 
 
 def compute_constants(text: str) -> str:
-    """Returns the program with its constant ranges and causal masks computed instead.
+    """Returns the program with these constants computed instead: ranges, masks, hashes.
 
-    TensorFlow folds constants before it calls XLA: the ids of the vocabulary, and the
-    causal mask. Both would grow with the sizes of the model and the batch, and versions
-    of MLIR differ in how they write the bits of a mask.
+    TensorFlow folds constants before it calls XLA: the ids of the vocabulary, the
+    causal mask, and in a loop the hashes of a row's elements, which dropout begins
+    with. All would grow with the sizes of the model and the batch, and versions of MLIR
+    differ in how they write the bits of a mask.
     """
-    return _MASK_LITERAL.sub(_replace_mask, _INT32_LITERAL.sub(_replace_range, text))
+    text = _MASK_LITERAL.sub(_replace_mask, _INT32_LITERAL.sub(_replace_range, text))
+    return _HASH_LITERAL.sub(_replace_hashes, text)
 
 
 def replace_copies(text: str) -> str:
@@ -112,6 +119,35 @@ def _replace_mask(match: re.Match) -> str:
         f"{name} = stablehlo.compare GE, {name}_row, {name}_column : "
         f"({numbers}, {numbers}) -> tensor<{sizes}xi1>"
     )
+
+
+def _replace_hashes(match: re.Match) -> str:
+    """Returns the hashes of 0, 1, 2, ... computed, and any other constant unchanged."""
+    name, digits, sizes = match.groups()
+    values = np.frombuffer(bytes.fromhex(digits), "<u4")
+    if not np.array_equal(values, mix(np.arange(values.size, dtype="uint32"))):
+        return match[0]
+    kind, flat = f"tensor<{sizes}xui32>", f"tensor<{values.size}xui32>"
+    lines = [
+        f"{name}_flat = stablehlo.iota dim = 0 : {flat}",
+        f"{name}_hash0 = stablehlo.reshape {name}_flat : ({flat}) -> {kind}",
+    ]
+    steps = (
+        *(("shift_right_logical", 16), ("multiply", 0x7FEB352D)),
+        *(("shift_right_logical", 15), ("multiply", 0x846CA68B)),
+        ("shift_right_logical", 16),
+    )
+    for i, (operation, number) in enumerate(steps):
+        before, shifted = f"{name}_hash{i}", f"{name}_hash{i}_by"
+        after = name if i + 1 == len(steps) else f"{name}_hash{i + 1}"
+        lines.append(f"{shifted}_number = stablehlo.constant dense<{number}> : {kind}")
+        operands = f"{before}, {shifted}_number : {kind}"
+        if operation == "multiply":
+            lines.append(f"{after} = stablehlo.multiply {operands}")
+            continue
+        lines.append(f"{shifted} = stablehlo.{operation} {operands}")
+        lines.append(f"{after} = stablehlo.xor {before}, {shifted} : {kind}")
+    return "\n".join(lines)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
