@@ -6,6 +6,7 @@ NumPy on the machine that writes a program and JAX on the one that runs it draw 
 bits.
 """
 
+import dataclasses
 import math
 import zlib
 from types import ModuleType
@@ -29,11 +30,18 @@ def draw_value(argument: Argument, xp: ModuleType = np):
         return xp.full(argument.shape, argument.constant, argument.dtype)
     seed = np.uint32(zlib.crc32(argument.name.encode()))
     bits = xp.arange(math.prod(argument.shape), dtype="uint32")
+    # Twice, with the name's between.
     bits = mix(mix(bits, xp) ^ seed, xp)
     # 24 bits, as many as a float32 has; from -1 to 1, so that the deviation is 3^-0.5.
     uniform = (bits >> np.uint32(8)).astype("float32") * np.float32(2.0**-23) - 1
     values = np.float32(argument.std * 3**0.5) * uniform
     return values.reshape(argument.shape).astype(argument.dtype)
+
+
+def draw_for_seed(argument: Argument, seed: int) -> np.ndarray:
+    """Returns a variable's initial value, other ones for each seed of training."""
+    name = f"{argument.name} {seed}"
+    return draw_value(dataclasses.replace(argument, name=name))
 
 
 def mix(bits, xp: ModuleType = np):

@@ -18,7 +18,7 @@ MANIFEST_FILE = "manifest.json"
 PROGRAM_FILE = "program.mlir.gz"
 INPUTS_FILE = "inputs.npz"
 
-UPDATE, SEARCH = "update", "search"
+UPDATE, EVALUATION, SEARCH = "update", "evaluation", "search"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Manifest:
 
     Attributes:
         name: Name of the program and of its folder.
-        kind: "update", an update of training, or "search", a beam search of a batch.
+        kind: "update", one or more updates of training; "evaluation", the loss of a
+            dev set; or "search", a beam search of a batch.
         config: Flagfile with the settings, without its suffix.
         precision: Data type of computations: float32, bfloat16 or float16.
         device: "cpu" or "gpu", the device whose choices the program has.

@@ -10,7 +10,7 @@ FILE as a JSON line at once.
 import argparse
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,17 @@ class Runner:
         self._results = manifest.results
         self._arguments = arguments
         self._outputs: dict[str, jax.Array] = {}
+        self._places = {one.name: i for i, one in enumerate(manifest.arguments)}
+        self._states = [one.name for one in manifest.arguments if one.is_state]
 
-    def run(self) -> dict[str, jax.Array]:
-        """Starts a run and returns its outputs by name, computed asynchronously."""
+    def run(self, given: Mapping[str, jax.Array] | None = None) -> dict[str, jax.Array]:
+        """Starts a run and returns its outputs by name, computed asynchronously.
+
+        Args:
+            given: New values of arguments, by name. Default: none.
+        """
+        for name, value in (given or {}).items():
+            self._arguments[self._places[name]] = value
         results = self._executable(self._arguments)
         self._outputs = {}
         for result, value in zip(self._results, results, strict=True):
@@ -68,6 +76,10 @@ class Runner:
             else:
                 self._arguments[result.replaces] = value
         return self._outputs
+
+    def state(self) -> dict[str, jax.Array]:
+        """Returns the variables by name, as the last run left them."""
+        return {name: self._arguments[self._places[name]] for name in self._states}
 
     def wait(self) -> None:
         """Waits for the end of the last run."""
@@ -158,8 +170,8 @@ def first_outputs(runner: Runner, manifest: Manifest) -> dict[str, Any]:
     runner.wait()
     figures: dict[str, Any] = {"first_run_seconds": time.perf_counter() - start}
     if manifest.kind == UPDATE:
-        figures["loss"] = float(outputs["loss_sum"]) / float(outputs["token_count"])
-        figures["gradient_norm"] = float(outputs["gradient_norm"])
+        figures["loss"] = _mean_loss(outputs)
+        figures["gradient_norm"] = float(outputs["gradient_norm"].mean())
     else:
         figures["log_prob"] = float(np.mean(np.asarray(outputs["log_probs"])[:, 0]))
     for name, expected in manifest.expected.items():
@@ -185,9 +197,13 @@ def time_runs(runner: Runner, runs: int) -> dict[str, Any]:
         "unwaited_run_seconds": (time.perf_counter() - start) / runs,
     }
     if "loss_sum" in outputs:
-        loss = float(outputs["loss_sum"]) / float(outputs["token_count"])
-        figures["last_loss"] = loss
+        figures["last_loss"] = _mean_loss(outputs)
     return figures
+
+
+def _mean_loss(outputs: Mapping[str, jax.Array]) -> float:
+    """Returns the loss per token of a run's update, or updates."""
+    return float(outputs["loss_sum"].sum()) / float(outputs["token_count"].sum())
 
 
 def data_sheet(device_kind: str, precision: str) -> float | None:

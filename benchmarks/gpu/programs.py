@@ -90,7 +90,7 @@ def write_update(program: Program, folder: Path) -> Manifest:
     Raises:
         RuntimeError: If the program does not agree with its manifest.
     """
-    step = _build_step(program, program.config)
+    step = build_step(program, program.config)
     batch = make_batch(program)
     shard = shard_batch(batch, replica=0, num_local=1)
     names = sorted(shard)
@@ -102,7 +102,7 @@ def write_update(program: Program, folder: Path) -> Manifest:
 
     variables = (*step.model.variables, *step.optimizer.variables)
     traced = trace(update, [shard[name] for name in names], variables)
-    return _save(
+    return save(
         folder,
         program,
         traced,
@@ -133,7 +133,7 @@ def write_search(program: Program, folder: Path) -> Manifest:
 
     traced = trace(search, [source], model.variables)
     sizes = model.sizes
-    return _save(
+    return save(
         folder,
         program,
         traced,
@@ -185,7 +185,8 @@ def trace(
     return Traced(text, [known[id(tensor)] for tensor in captured])
 
 
-def _build_step(program: Program, config: ExperimentConfig) -> ProductStep:
+def build_step(program: Program, config: ExperimentConfig) -> ProductStep:
+    """Returns the training step of a program with fresh weights."""
     _start_again()
     return build_product_step(
         config,
@@ -249,7 +250,7 @@ def build_drawn_step(program: Program) -> ProductStep:
         program.config.training, precision="float32", jit_compile=False
     )
     config = dataclasses.replace(program.config, training=training)
-    step = _build_step(dataclasses.replace(program, device="cpu"), config)
+    step = build_step(dataclasses.replace(program, device="cpu"), config)
     _assign_drawn(step.model.variables)
     return step
 
@@ -303,7 +304,7 @@ def _state(variable: keras.Variable) -> Argument:
     )
 
 
-def _save(
+def save(
     folder: Path,
     program: Program,
     traced: Traced,
@@ -312,7 +313,19 @@ def _save(
     outputs: Sequence[str],
     **fields: Any,
 ) -> Manifest:
-    """Writes a program, after checks of its text; returns its manifest."""
+    """Writes a program, after checks of its text; returns its manifest.
+
+    Args:
+        folder: Folder of the program.
+        program: Its name, settings and sizes.
+        traced: The program.
+        features: Values of its first arguments, by name.
+        outputs: Names of its first results.
+        **fields: Other fields of the manifest.
+
+    Raises:
+        RuntimeError: If the program does not agree with its manifest.
+    """
     arguments = (
         *(
             Argument(name, value.shape, str(value.dtype), is_state=False)

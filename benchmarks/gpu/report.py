@@ -2,8 +2,7 @@
 
     python -m benchmarks.gpu.report DIR2 ...
 
-Every table says on which card, with which driver and versions, and when. Results of
-several cards are never in one table.
+The tables of each folder begin with its card, driver, versions and date.
 """
 
 import argparse
@@ -58,6 +57,19 @@ def make_report(joined: dict[tuple[str, str], Figures]) -> str:
         ]
         if lines:
             parts.append(f"{title}:\n\n" + _table(_SPEED_HEADER, lines))
+    trainings = [
+        [
+            *(name, f"{one['step']:,} of {one['train_steps']:,}"),
+            *(f"{one['seconds']:.1f}", _number(one, "dev_loss")),
+            *(_number(one, "averaged_dev_loss"), f"{one['compile_seconds']:.0f}"),
+        ]
+        for name, one in sorted(ours.items())
+        if one.get("kind") == "training" and "step" in one
+    ]
+    if trainings:
+        header = ("training", "updates", "seconds", "dev loss", "of the average")
+        header += ("compiled in s",)
+        parts.append("Trainings:\n\n" + _table(header, trainings))
     differences = list(_difference_rows(ours))
     if differences:
         header = ("program", "compared with", "loss or log p", "gradient norm")
@@ -148,6 +160,10 @@ def _task(figures: Figures) -> tuple:
     """Returns what a program computes, except for its precision."""
     names = ("kind", "config", "rows", "source_length", "target_length", "packed")
     return tuple(figures.get(name) for name in names)
+
+
+def _number(figures: Figures, name: str) -> str:
+    return f"{figures[name]:.4f}" if name in figures else ""
 
 
 def _profile(name: str, figures: Figures) -> str:

@@ -1,5 +1,7 @@
 """Measures the programs of a folder, most important first, in the time that there is.
 
+Trainings of the folder run in between, by the order of their names, to their end.
+
     python -m benchmarks.gpu.run --dir=DIR --out=DIR2 --minutes=8
 
 Needs JAX and NumPy, and of this project only the folder `benchmarks`. Peers that are
@@ -27,33 +29,40 @@ from typing import Any
 
 from benchmarks.gpu.manifest import MANIFEST_FILE, UPDATE, Manifest, load_manifest
 from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
+from benchmarks.gpu.training.folder import TRAINING_FILE
 
 ROOT = Path(__file__).parents[2]
-# With fewer seconds left, nothing is started.
+# With fewer seconds left, no program is measured.
 LEAST_SECONDS = 15
 # Most seconds for one process, so that a program that hangs does not cost all others.
 MOST_SECONDS = 180
 # Seconds after which a peer starts none of its other variants.
 PEER_SECONDS = 60
+# Least seconds of a training besides its updates, to compile and to write weights.
+AROUND_TRAINING_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """Process that measures one program.
+    """Process that measures one program, or trains by one.
 
     Attributes:
         program: Name of the program.
         by: Who computes: this project, or a peer.
         module: Module to run.
         needs: Library that it imports.
-        arguments: Arguments besides the program and the file of results.
+        arguments: Arguments of the module.
+        least_seconds: With fewer seconds left, it is not started.
+        most_seconds: Most seconds that it may take.
     """
 
     program: str
     by: str
     module: str
     needs: str
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...]
+    least_seconds: float = LEAST_SECONDS
+    most_seconds: float = MOST_SECONDS
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -65,40 +74,58 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--minutes", type=float, default=8.0)
     add("--runs", type=int, default=20, help="Timed runs of each program.")
     add("--peers", type=int, choices=(0, 1), default=1, help="Whether to measure them.")
+    add("--training_seconds", type=float, default=90.0, help="Most of one training.")
     add("--only", type=re.compile, default="", help="Pattern of names to measure.")
     args = parser.parse_args(argv)
     end = time.monotonic() + 60 * args.minutes
     path = args.out / RESULTS_FILE
     done = {key for key, one in read([path]).items() if one.get("complete")}
     Results(path, program="", by="machine").add(**describe_machine())
-    for task in list_tasks(args.dir, args.runs):
-        left = end - time.monotonic()
+    for task in list_tasks(args, path):
+        left = max(0.0, end - time.monotonic())
         if not args.only.search(task.program) or (task.program, task.by) in done:
             continue
         if task.by != OURS and not args.peers:
             continue
-        if left < LEAST_SECONDS:
-            print(f"{task.program} by {task.by}: not measured, the time is up")
+        if left < task.least_seconds:
+            print(f"{task.program} by {task.by}: not started, {left:.0f} s are left")
             continue
-        run_task(task, args.dir, path, min(left, MOST_SECONDS))
+        run_task(task, path, min(left, task.most_seconds))
 
 
-def list_tasks(folder: Path, runs: int) -> Iterator[Task]:
-    """Yields the processes to run, most important first: ours, then its peers."""
-    names = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST_FILE}"))
-    if not names:
+def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
+    """Yields the processes to run, most important first: ours, then its peers.
+
+    Args:
+        args: Flags of this program.
+        path: File of the results.
+    """
+    files = [*args.dir.glob(f"*/{MANIFEST_FILE}"), *args.dir.glob(f"*/{TRAINING_FILE}")]
+    if not files:
         raise SystemExit(
             "--dir must be a folder that benchmarks.gpu.write wrote. "
-            f"Received: {folder}"
+            f"Received: {args.dir}"
         )
-    for name in names:
-        manifest = load_manifest(folder / name)
-        number = (f"--runs={runs}",)
-        yield Task(name, OURS, "benchmarks.gpu.measure", "jax", number)
-        yield from list_peers(manifest, number)
+    for file in sorted(files, key=lambda file: file.parent.name):
+        name = file.parent.name
+        if file.name == TRAINING_FILE:
+            seconds = args.training_seconds
+            yield Task(
+                name,
+                OURS,
+                "benchmarks.gpu.training.run",
+                "jax",
+                (f"--dir={file.parent}", f"--out={args.out}", f"--seconds={seconds}"),
+                least_seconds=seconds + AROUND_TRAINING_SECONDS,
+                most_seconds=seconds + MOST_SECONDS,
+            )
+            continue
+        arguments = f"--program={file.parent}", f"--out={path}", f"--runs={args.runs}"
+        yield Task(name, OURS, "benchmarks.gpu.measure", "jax", arguments)
+        yield from list_peers(load_manifest(file.parent), arguments)
 
 
-def list_peers(manifest: Manifest, number: tuple[str, ...]) -> Iterator[Task]:
+def list_peers(manifest: Manifest, arguments: tuple[str, ...]) -> Iterator[Task]:
     """Yields the processes of peers that compute what a program does."""
     if manifest.packed or (manifest.kind == UPDATE and manifest.expected):
         return
@@ -106,19 +133,18 @@ def list_peers(manifest: Manifest, number: tuple[str, ...]) -> Iterator[Task]:
         module, by, needs = "pytorch_step", "PyTorch", "torch"
     else:
         module, by, needs = "marian_search", "transformers", "transformers"
-    arguments = (*number, f"--seconds={PEER_SECONDS}")
+    arguments += (f"--seconds={PEER_SECONDS}",)
     yield Task(manifest.name, by, f"benchmarks.gpu.peers.{module}", needs, arguments)
 
 
-def run_task(task: Task, folder: Path, path: Path, seconds: float) -> None:
+def run_task(task: Task, path: Path, seconds: float) -> None:
     """Runs a process for some seconds at most, and says how it ended."""
     results = Results(path, program=task.program, by=task.by)
     title = f"{task.program} by {task.by}"
     if importlib.util.find_spec(task.needs) is None:
         print(f"{title}: {task.needs} is not installed", flush=True)
         return
-    command = [sys.executable, "-m", task.module, f"--program={folder / task.program}"]
-    command += [f"--out={path}", *task.arguments]
+    command = [sys.executable, "-m", task.module, *task.arguments]
     start = time.monotonic()
     try:
         done = subprocess.run(

@@ -91,6 +91,14 @@ class Stepper:
         """
         return self._update.train(shard, StepFlags())
 
+    def evaluate_replica(self, shard: Batch) -> StepSums:
+        """Returns the sums of one replica's shard; for use inside a traced function.
+
+        Args:
+            shard: Features [B, L] of a batch that is not packed.
+        """
+        return self._update.evaluate(shard)
+
     def compile_step(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
         """Compiles the step by an update that changes no weight and no count.
 
