@@ -139,9 +139,16 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "label smoothing is shared over the wrong axis",
         "t2t_keras.training.losses",
-        "_sums_and_gradients",
+        "label_smoothed_cross_entropy",
         "vocabulary_size - 1",
-        "embeddings_VD.shape[1] - 1",
+        "embeddings.shape[1] - 1",
+    ),
+    Mutation(
+        "with XLA the gradient of the true word is that of any other",
+        "t2t_keras.training.losses",
+        "_compute_chunk",
+        "gradient_CV - on_C[:, None]",
+        "gradient_CV - off_C[:, None]",
     ),
     Mutation(
         "the warm-up is off by one",
