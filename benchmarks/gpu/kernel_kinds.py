@@ -11,10 +11,13 @@ from benchmarks.gpu.manifest import UPDATE
 
 PRODUCTS, MOVES, OTHER = "matrix products", "transposes and copies", "other"
 # Patterns of the names of operations that a kernel computes; the first match wins.
-_UPDATE_KINDS = (("loss over the vocabulary", r"(^|/)while/"),)
+_UPDATE_KINDS = (
+    # First, for a program of several updates has all of them in a loop.
+    ("Adam", r"ResourceApplyAdam|global_norm"),
+    ("loss over the vocabulary", r"(^|/)while/"),
+)
 _SEARCH_KINDS = (("candidates", r"TopK|top_k|sort"), ("KV cache", r"[Ss]catter"))
 _KINDS = (
-    ("Adam", r"ResourceApplyAdam|global_norm"),
     ("softmax", r"attention\w*/Softmax"),
     ("LayerNorm with residual and dropout", r"/norm\w*/|moments"),
     ("dropout and residual", r"dropout"),
@@ -38,6 +41,10 @@ class KernelKinds:
         self._module = module
         specific = _UPDATE_KINDS if program_kind == UPDATE else _SEARCH_KINDS
         self._kinds = (*specific, *_KINDS)
+
+    def is_known(self, kernel: str) -> bool:
+        """Returns whether an instruction of the program has the name of a kernel."""
+        return self._module.find(kernel) is not None
 
     def is_container(self, kernel: str) -> bool:
         """Returns whether it is a loop or a call, whose kernels are counted already."""

@@ -7,15 +7,22 @@ from pathlib import Path
 
 import jax
 
+from benchmarks.gpu.recording import sum_times
 
-def time_kernels(run: Callable[[], None]) -> Counter[str]:
+
+def time_kernels(
+    run: Callable[[], None], is_known: Callable[[str], bool], platform: str
+) -> Counter[str]:
     """Returns the seconds of a run by name of the instruction of each kernel.
 
     Args:
         run: Function that does the work to record and waits for its end.
+        is_known: Whether the program has an instruction of a name.
+        platform: JAX's name of the platform: cpu, gpu or tpu.
 
     Raises:
-        RuntimeError: If the installed JAX cannot read its own recordings.
+        RuntimeError: If the installed JAX cannot read its own recordings, or they have
+            no kernels.
     """
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
@@ -27,26 +34,4 @@ def time_kernels(run: Callable[[], None]) -> Counter[str]:
                 f"jax {jax.__version__} and {len(files)} recordings."
             )
         profile = jax.profiler.ProfileData.from_file(str(files[0]))
-        return _sum_times(profile)
-
-
-def _sum_times(profile) -> Counter[str]:
-    planes = list(profile.planes)
-    devices = [plane for plane in planes if plane.name.startswith("/device:")]
-    times: Counter[str] = Counter()
-    for plane in devices or planes:
-        for line in plane.lines:
-            # A GPU has lines that sum up its streams. A CPU's threads also have
-            # functions of the runtime, with C++ names, around those of the program.
-            if devices and not line.name.startswith("Stream"):
-                continue
-            for event in line.events:
-                if devices or ("XLA" in line.name.upper() and "::" not in event.name):
-                    times[_instruction(event)] += event.duration_ns / 1e9
-    return times
-
-
-def _instruction(event) -> str:
-    """Returns the name of the instruction that an event computes."""
-    stats = dict(event.stats)
-    return str(stats.get("hlo_op") or event.name)
+        return sum_times(profile, is_known, platform)

@@ -4,9 +4,11 @@ Needs only the standard library and NumPy: a program is written with TensorFlow 
 with JAX, and neither environment has the other library.
 """
 
+import argparse
 import dataclasses
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,7 @@ def save_program(
 ) -> None:
     """Writes a program, its manifest and the values of its features into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST_FILE).unlink(missing_ok=True)
     (folder / PROGRAM_FILE).write_bytes(gzip.compress(text.encode(), mtime=0))
     np.savez_compressed(folder / INPUTS_FILE, **inputs)  # type: ignore[arg-type]
     values = {"format": FORMAT, **dataclasses.asdict(manifest)}
@@ -140,15 +143,37 @@ def load_manifest(folder: Path) -> Manifest:
             f"There is no {path}. Write the programs first: "
             "python -m benchmarks.gpu.write --help"
         )
-    values = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise SystemExit(
+            f"{path} must be JSON of benchmarks.gpu.write. Received a file that is cut "
+            f"or damaged: {error}. Write the program again, or copy it again."
+        ) from error
     version = values.pop("format", None)
     if version != FORMAT:
         raise SystemExit(
             f"{path} must be of format {FORMAT}. Received: {version}. Write the "
             "programs again, with the code that is to run them."
         )
+    # A folder that was renamed, to come earlier, or copied is a program of its own.
+    values["name"] = folder.resolve().name
     for name, kind in (("arguments", Argument), ("results", Result)):
         values[name] = tuple(
             kind(**{**each, "shape": tuple(each["shape"])}) for each in values[name]
         )
     return Manifest(**values)
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Returns a flag's regular expression of names.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(
+            f"expected a regular expression, not {text}: {error}"
+        ) from error

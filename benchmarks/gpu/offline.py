@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for folder in args.program:
         manifest = load_manifest(folder)
         text, planned = compile_offline(load_program_text(folder), H100)
-        print(f"{manifest.name}: {planned / 1e9:.2f} GB of memory\n")
+        print(f"{folder}: {planned / 1e9:.2f} GB of memory\n")
         module = Module(text)
         kinds = KernelKinds(module, manifest.kind)
         # Number of kernels, bytes, and seconds at the least, by kind.

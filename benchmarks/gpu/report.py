@@ -41,7 +41,7 @@ def make_report(joined: dict[tuple[str, str], Figures]) -> str:
     rows = {
         key: figures
         for key, figures in sorted(joined.items())
-        if key[0] in kinds and ("run_seconds" in figures or "error" in figures)
+        if "run_seconds" in figures and key[0] in kinds and not _is_check(ours[key[0]])
     }
     ceilings = {
         (one["config"], one["precision"]): one["ceiling"]
@@ -74,6 +74,13 @@ def make_report(joined: dict[tuple[str, str], Figures]) -> str:
     if differences:
         header = ("program", "compared with", "loss or log p", "gradient norm")
         parts.append("Relative differences:\n\n" + _table(header, differences))
+    failures = [
+        [*key, " ".join(reason.replace("|", "/").split())]
+        for key, one in sorted(joined.items())
+        if (reason := _failure(one))
+    ]
+    if failures:
+        parts.append("Failed:\n\n" + _table(("program", "by", "why"), failures))
     for name, one in ours.items():
         if "seconds_by_kind" in one:
             parts.append(_profile(name, one))
@@ -84,6 +91,20 @@ _SPEED_HEADER = (
     *("program", "by", "ms", "median (best), waited for", "tokens/s", "ours is faster"),
     *("TFLOP/s", "of products", "of data sheet", "GB", "compiled in s"),
 )
+
+
+def _is_check(figures: Figures) -> bool:
+    """Returns whether a program is there for its outputs, not for its speed."""
+    return figures["kind"] == UPDATE and bool(figures.get("expected"))
+
+
+def _failure(figures: Figures) -> str | None:
+    """Returns why something of a program is not known; None if all is."""
+    if "error" in figures and not figures.keys() & {"complete", "run_seconds"}:
+        return figures["error"]
+    if "profile_error" in figures and "seconds_by_kind" not in figures:
+        return f"profile: {figures['profile_error']}"
+    return None
 
 
 def _describe_machine(joined: dict[tuple[str, str], Figures]) -> str:
@@ -109,10 +130,10 @@ def _speed_row(
     ceilings: dict[tuple[str, str], float],
 ) -> list[str]:
     name, by = key
-    if "run_seconds" not in figures:
-        return [name, by, figures["error"], *[""] * (len(_SPEED_HEADER) - 3)]
-    # Runs that are not waited for, as peers are timed.
+    # Runs that are not waited for, as all runs of peers.
     seconds = figures.get("unwaited_run_seconds", figures["run_seconds"])
+    waited = f"{1e3 * figures['run_seconds']:.2f}"
+    waited += f" ({1e3 * figures['best_run_seconds']:.2f})"
     rate = ours["flops"] / seconds
     ceiling = ceilings.get((ours["config"], ours["precision"]))
     sheet = ours.get("data_sheet")
@@ -121,7 +142,7 @@ def _speed_row(
         name,
         by,
         f"{1e3 * seconds:.2f}",
-        f"{1e3 * figures['run_seconds']:.2f} ({1e3 * figures['best_run_seconds']:.2f})",
+        waited if by == OURS else "",
         f"{ours['tokens'] / seconds:,.0f}",
         "" if by == OURS or own is None else f"{seconds / own:.2f}",
         f"{rate / 1e12:.3g}",

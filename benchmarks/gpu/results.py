@@ -30,9 +30,12 @@ class Results:
 
     def add(self, **figures: Any) -> None:
         """Appends a line, which survives whatever happens next."""
-        line = json.dumps({**self._common, **figures}, allow_nan=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        line = json.dumps({**self._common, **figures}) + "\n"
+        with self.path.open("a+b") as file:
+            file.seek(max(0, file.tell() - 1))
+            # A write that was cut must not cost this line, too.
+            start = "" if file.read() in (b"", b"\n") else "\n"
+            file.write(f"{start}{line}".encode())
             file.flush()
             os.fsync(file.fileno())
 
@@ -40,8 +43,7 @@ class Results:
 def read(paths: Iterable[Path]) -> dict[tuple[str, str], dict[str, Any]]:
     """Returns the figures by program and implementation, the lines of each joined.
 
-    Later lines overwrite equal names of earlier ones. A last line that was cut is
-    left out.
+    Later lines overwrite equal names of earlier ones. A line that was cut is left out.
 
     Args:
         paths: Files of JSON lines with "program" and "by". They need not exist.

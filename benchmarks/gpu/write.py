@@ -10,12 +10,12 @@ import argparse
 import dataclasses
 import itertools
 import multiprocessing
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.gpu.manifest import pattern
 from benchmarks.gpu.programs import Program, write_search, write_update
 from benchmarks.product_step import CONFIGS, load_config
 
@@ -77,7 +77,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--checked_rows", type=int, default=16, help="Rows computed on the CPU, too.")
     add("--searches", type=_sizes, default="32x25,256x25,1x25,32x64,256x64,1x64")
     add("--beam_size", type=int, default=4)
-    add("--only", type=re.compile, default="", help="Pattern of the names to write.")
+    add("--only", type=pattern, default="", help="Pattern of the names to write.")
     return parser.parse_args(argv)
 
 

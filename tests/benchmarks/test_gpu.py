@@ -1,7 +1,14 @@
 """GPU kit: what is written here computes the same under JAX, and is measured there."""
 
+import argparse
 import dataclasses
+import importlib.metadata
+import importlib.util
 import json
+import re
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +17,9 @@ from benchmarks.gpu import programs, report, run, write
 from benchmarks.gpu.hlo import Module
 from benchmarks.gpu.initial_values import draw_value
 from benchmarks.gpu.kernel_kinds import KernelKinds
-from benchmarks.gpu.manifest import Argument, load_manifest
+from benchmarks.gpu.manifest import Argument, Manifest, load_manifest, save_program
+from benchmarks.gpu.processes import Ended
+from benchmarks.gpu.recording import sum_times
 from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
 from benchmarks.product_step import load_config
 from tests.forked import run_python
@@ -110,22 +119,25 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
     for name in good:
         figures = measured[name, OURS]
         assert figures["complete"]
-        assert sum(figures["seconds_by_kind"].values()) > 0
-        assert len(figures["longest_kernels"]) == 10
         assert figures["tokens_per_second"] > 0
+        assert "profile_error" not in figures
+        assert ("longest_kernels" in figures) == ("check" not in name)
         for output in figures["expected"]:
             limit = 1e-5 if "float32" in name else 3e-2
             assert abs(figures[f"{output}_difference"]) < limit, (name, output)
+    assert len(measured[names[0], OURS]["longest_kernels"]) == 10
     assert measured[names[0], OURS]["seconds_by_kind"]["matrix products"] > 0
     # A second call finds all but one done, and has no time for that.
     done = run_with_jax("-m", "benchmarks.gpu.run", *options, "--minutes=0")
-    assert done.stdout.split("\n")[:-1] == [
-        f"{damaged} by t2t_keras: not started, 0 s are left"
+    assert done.stdout.splitlines() == [
+        *(f"{name} by t2t_keras: complete already" for name in good),
+        f"{damaged} by t2t_keras: not started, 0 s are left",
     ]
     capfd.readouterr()
     report.main([str(tmp_path / "results")])
     tables = capfd.readouterr().out
-    assert all(f"| {name} | t2t_keras |" in tables for name in names)
+    for name in names:
+        assert (f"| {name} | t2t_keras |" in tables) == ("check" not in name)
     assert "| 00-update-tiny-bfloat16 | float32, same card |" in tables
 
 
@@ -254,12 +266,65 @@ def test_kernels_have_the_kind_of_what_they_compute() -> None:
     assert KernelKinds(Module(MODULE), "search").classify("soft") == "other"
 
 
+def make_recording(*lines: tuple[str, str, list]) -> SimpleNamespace:
+    """Returns a recording, from plane and name of lines and their events."""
+    return SimpleNamespace(
+        planes=[
+            SimpleNamespace(
+                name=plane,
+                lines=[
+                    SimpleNamespace(
+                        name=line,
+                        events=[
+                            SimpleNamespace(
+                                name=name,
+                                duration_ns=1e9 * seconds,
+                                stats=[("hlo_op", op), ("n", 3)] if op else [],
+                            )
+                            for name, op, seconds in events
+                        ],
+                    )
+                ],
+            )
+            for plane, line, events in lines
+        ]
+    )
+
+
+def test_a_gpus_kernels_are_those_on_its_streams() -> None:
+    kernels = [
+        ("nvjet_hsh_128x256", "gemm", 3),
+        ("bits_1", "bits.1", 5),
+        # Of a CUDA graph.
+        ("soft", "command_buffer.2", 7),
+        ("bits_1", None, 11),
+        ("cutlass_80", None, 13),
+    ]
+    recording = make_recording(
+        ("/host:CPU", "XLA worker", [("gemm", None, 1)]),
+        ("/device:GPU:0", "Stream #7(Kernel)", kernels),
+        ("/device:GPU:0", "Stream #8(MemcpyD2D)", [("MemcpyD2D", None, 17)]),
+        ("/device:GPU:0", "XLA Ops", [("gemm", None, 3)]),
+    )
+    kinds = KernelKinds(Module(MODULE), "update")
+    assert sum_times(recording, kinds.is_known, "gpu") == {
+        **{"gemm": 3, "bits.1": 5, "soft": 7, "bits_1": 11, "cutlass_80": 13},
+        "MemcpyD2D": 17,
+    }
+    host = make_recording(("/host:CPU", "tf_XLAEigen", [("gemm", None, 1)]))
+    assert sum_times(host, kinds.is_known, "cpu") == {"gemm": 1}
+    with pytest.raises(RuntimeError, match=r"no kernels.*/host:CPU tf_XLAEigen"):
+        sum_times(host, kinds.is_known, "gpu")
+
+
 def test_results_that_are_cut_cost_one_line(tmp_path) -> None:
     results = Results(tmp_path / "new" / RESULTS_FILE, program="p", by=OURS)
     results.add(compile_seconds=3.0)
-    results.add(run_seconds=0.5, compile_seconds=4.0)
     with results.path.open("a") as file:
         file.write('{"program": "p", "by": "t2t_ke')
+    results.add(run_seconds=0.5, compile_seconds=4.0)
+    with results.path.open("a") as file:
+        file.write('{"program": "p", "by": "t2t_keras", "run_sec')
     joined = read([results.path, tmp_path / "missing"])
     assert joined == {
         ("p", OURS): {
@@ -284,8 +349,14 @@ def test_the_report_compares_peers_and_precisions() -> None:
         ("", "machine"): {"date": "2030-01-02", "cards": ["Card X, 600.1, 80 GB"]},
         ("00-update", OURS): ours,
         ("00-update", "PyTorch compiled"): {**peer, "peak_gigabytes": 2.5},
-        ("00-update", "PyTorch eager"): {"error": "out of memory"},
-        ("01-update", OURS): {**exact, "gradient_norm": 2.0},
+        ("00-update", "PyTorch eager"): {"error": "out of |\nmemory"},
+        ("01-update", OURS): {
+            **{**exact, "gradient_norm": 2.0, "profile_error": "no recording"},
+            # Of an earlier call.
+            **{"error": "killed", "complete": True},
+        },
+        ("02-check", OURS): {**ours, "expected": {"loss": 4}, "loss_difference": 0.01},
+        ("03-check", OURS): {"error": "cut after 15 s"},
         ("04-training", OURS): {
             **{"kind": "training", "train_steps": 900, "step": 300, "seconds": 61.5},
             **{"dev_loss": 2.5, "averaged_dev_loss": 2.4, "compile_seconds": 9.2},
@@ -298,23 +369,114 @@ def test_the_report_compares_peers_and_precisions() -> None:
         "| 00-update | t2t_keras | 2.00 | 2.50 (1.00) | 500,000 |  | 2 | 50% | 20% |"
     )
     assert f"{first} 1.50 | 7 |" in lines
-    second = (
-        "| 00-update | PyTorch compiled | 3.00 | 3.00 (2.50) | 333,333 | 1.50 | 1.33"
-    )
+    second = "| 00-update | PyTorch compiled | 3.00 |  | 333,333 | 1.50 | 1.33"
     assert f"{second} | 33% | 13% | 2.50 | 9 |" in lines
-    failed = "| 00-update | PyTorch eager | out of memory |"
-    assert any(line.startswith(failed) for line in lines)
+    failures = lines[lines.index("Failed:") :]
+    assert "| 00-update | PyTorch eager | out of / memory |" in failures
+    assert "| 03-check | t2t_keras | cut after 15 s |" in failures
+    assert "| 01-update | t2t_keras | profile: no recording |" in failures
     assert "| 00-update | float32, same card | 1.0e-02 | 5.0e-02 |" in lines
+    assert "| 02-check | float32, CPU | 1.0e-02 |  |" in lines
+    assert not any(line.startswith("| 02-check | t2t_keras") for line in lines)
     assert "| 04-training | 300 of 900 | 61.5 | 2.5000 | 2.4000 | 9 |" in lines
+
+
+@pytest.fixture
+def tasks(tmp_path) -> list[run.Task]:
+    """Tasks of an update and of its check."""
+    program = make_program("", device="gpu")
+    for name, expected in (("00-update", {}), ("01-check", {"loss": 4.0})):
+        manifest = Manifest(
+            **{field.name: None for field in dataclasses.fields(Manifest)}
+        )
+        manifest = dataclasses.replace(
+            manifest,
+            name=name,
+            kind="update",
+            expected=expected,
+            arguments=(),
+            results=(),
+            packed=False,
+            config=program.config_name,
+        )
+        save_program(tmp_path / name, manifest, "", {})
+    args = argparse.Namespace(
+        **{"dir": tmp_path, "out": tmp_path, "only": re.compile(""), "runs": 20},
+        **{"peers": 1, "peer_seconds": 60.0, "most_seconds": 180.0},
+    )
+    return list(run.list_tasks(args, tmp_path / RESULTS_FILE))
+
+
+def test_only_what_is_timed_has_peers_and_is_tuned(
+    tasks, tmp_path, monkeypatch
+) -> None:
+    assert [(one.program, one.by) for one in tasks] == [
+        ("00-update", OURS),
+        ("00-update", "PyTorch"),
+        ("01-check", OURS),
+    ]
+    ours, peer, check = tasks
+    assert ours.arguments[2:] == ("--runs=20",)
+    assert peer.arguments[2:] == ("--runs=20", "--seconds=60.0")
+    assert check.arguments[2:] == ("--runs=1", "--profile=0")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.8")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setenv("XLA_FLAGS", "--xla_own=1")
+    flags = [run.make_environment(one, has_gpu=True)["XLA_FLAGS"] for one in tasks]
+    tuned, again, untuned = (one.split() for one in flags)
+    folder = tuned[0].removeprefix("--xla_gpu_per_fusion_autotune_cache_dir=")
+    # XLA needs the folder.
+    assert (tmp_path / "xla_tuning-9.8").name in folder and Path(folder).is_dir()
+    assert tuned == again and tuned[1:] == ["--xla_own=1"]
+    assert untuned == ["--xla_own=1", "--xla_gpu_autotune_level=0"]
+    assert run.make_environment(ours, has_gpu=False)["XLA_FLAGS"] == "--xla_own=1"
+
+
+def test_what_failed_comes_last_and_may_not_fall_back_to_a_cpu(
+    tasks, tmp_path, monkeypatch
+) -> None:
+    path = tmp_path / RESULTS_FILE
+    Results(path, program="00-update", by=OURS).add(error="cut after 180 s")
+    Results(path, program="00-update", by="PyTorch").add(complete=True)
+    started = []
+
+    def record(command, folder, environment, seconds):
+        started.append((command[2:], seconds))
+        return Ended(None, "slow compilation")
+
+    monkeypatch.setattr(run, "run_process", record)
+    monkeypatch.setattr(run, "describe_machine", lambda: {"cards": ["Card X"]})
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    run.main([f"--dir={tmp_path}", f"--out={tmp_path}", "--most_seconds=25"])
+    assert [command[1].split("/")[-1] for command, _ in started] == [
+        "01-check",
+        "00-update",
+    ]
+    assert {command[-1] for command, _ in started} == {"--platform=gpu"}
+    assert {seconds for _, seconds in started} == {25}
+    known = read([path])
+    assert known["01-check", OURS]["error"] == "cut after 25 s"
+    assert known["01-check", OURS]["log"] == "slow compilation"
 
 
 def test_bad_folders_and_sizes_are_named(tmp_path) -> None:
     with pytest.raises(SystemExit, match=r"There is no .*results\.jsonl"):
         report.main([str(tmp_path)])
+    folders = f"--dir={tmp_path}", f"--out={tmp_path / 'new'}"
     with pytest.raises(SystemExit, match="must be a folder that benchmarks"):
-        run.main([f"--dir={tmp_path}", f"--out={tmp_path}"])
-    with pytest.raises(SystemExit):
-        write.main([f"--out={tmp_path}", "--searches=32"])
+        run.main(folders)
+    assert not (tmp_path / "new").exists()
+    for program, flag in (
+        (write, "--searches=32"),
+        (write, "--only=("),
+        (run, "--only=("),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            program.main([*folders[program is write :], flag])
     (tmp_path / "manifest.json").write_text(json.dumps({"format": 1}))
     with pytest.raises(SystemExit, match=r"must be of format 2\. Received: 1"):
+        load_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"format": 2, "name')
+    with pytest.raises(SystemExit, match=r"must be JSON of benchmarks\.gpu\.write"):
         load_manifest(tmp_path)

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.gpu.manifest import SEARCH, UPDATE, Manifest, save_program
 from benchmarks.gpu.peers import arguments, marian_search, pytorch_step
+from benchmarks.gpu.results import Results
 from tests.reference import transformer_np, weights_np
 
 REPOSITORY = Path(__file__).parents[2]
@@ -149,6 +150,30 @@ def test_without_time_no_variant_starts(torch, monkeypatch, tmp_path) -> None:
         [f"--program={tmp_path / 'small'}", f"--out={out}", "--seconds=0"]
     )
     assert not out.exists()
+
+
+@pytest.mark.slow
+def test_variants_that_were_timed_are_left_out(torch, tmp_path) -> None:
+    save_program(tmp_path / "small", make_manifest(UPDATE, "float16"), "", {})
+    out = tmp_path / "out.jsonl"
+    names = [f"PyTorch {name}" for name, *_ in pytorch_step.VARIANTS]
+    for name in names[:-1]:
+        Results(out, program="small", by=name).add(run_seconds=1.0)
+    Results(out, program="other", by=names[-1]).add(run_seconds=1.0)
+    pytorch_step.main([f"--program={tmp_path / 'small'}", f"--out={out}"])
+    *_, last = map(json.loads, out.read_text().splitlines())
+    assert len(out.read_text().splitlines()) == len(names) + 1
+    assert (last["program"], last["by"]) == ("small", names[-1])
+    assert "error" in last
+
+
+@pytest.mark.slow
+def test_a_gpu_that_is_asked_for_must_be_there(torch, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    save_program(tmp_path / "small", make_manifest(UPDATE), "", {})
+    flags = f"--program={tmp_path / 'small'}", f"--out={tmp_path / 'out.jsonl'}"
+    with pytest.raises(SystemExit, match=r"must find the GPU\. Received: torch "):
+        pytorch_step.main([*flags, "--platform=gpu"])
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ _PAPERS_CHOICES = (
 def parse(
     description: str, runs: int, argv: Sequence[str] | None
 ) -> argparse.Namespace:
-    """Returns the command line: program, out, runs, seconds and only.
+    """Returns the command line: program, out, runs, seconds, only and platform.
 
     Args:
         description: What the peer does.
@@ -45,6 +45,9 @@ def parse(
     )
     parser.add_argument(
         "--only", default="", help="Only variants with this text in their names."
+    )
+    parser.add_argument(
+        "--platform", choices=("gpu",), help="Fail without it. Default: what is there."
     )
     return parser.parse_args(argv)
 

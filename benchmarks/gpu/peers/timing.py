@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from benchmarks.gpu.manifest import Manifest
-from benchmarks.gpu.results import Results
+from benchmarks.gpu.results import Results, read
 
 Run = Callable[[], Any]
 # A name and a function that makes the runs.
@@ -40,16 +40,30 @@ def time_variants(
 ) -> None:
     """Times variants in order and adds a line for each, also if it fails.
 
+    It leaves out variants that have been timed before.
+
     Args:
         variants: The variants, the most promising first.
         args: Of `arguments.parse`.
         manifest: Description of the program.
         versions: Versions of libraries.
         describe: Returns further figures from the results of the first and last run.
+
+    Raises:
+        SystemExit: If there must be a GPU, and is none.
     """
+    import torch
+
+    if args.platform == "gpu" and not torch.cuda.is_available():
+        raise SystemExit(
+            "--platform=gpu: PyTorch must find the GPU. Received: torch "
+            f"{torch.__version__}, for CUDA {torch.version.cuda}, which finds none."
+        )
     deadline = time.monotonic() + args.seconds
+    known = read([args.out])
     for name, make_run in variants:
-        if args.only not in name:
+        timed = "run_seconds" in known.get((manifest.name, name), ())
+        if args.only not in name or timed:
             continue
         if time.monotonic() >= deadline:
             break
