@@ -65,10 +65,14 @@ def compile_offline(text: str, target: str) -> tuple[str, int]:
     Raises:
         SystemExit: If JAX's plugin for CUDA is not installed.
     """
-    found = importlib.util.find_spec("jax_plugins.xla_cuda13")
+    try:
+        found = importlib.util.find_spec("jax_plugins.xla_cuda13")
+    except ModuleNotFoundError:
+        found = None
     if found is None or found.origin is None:
         raise SystemExit(
-            "Compiling for a GPU needs JAX's plugin for CUDA: "
+            "Compiling for a GPU needs JAX's plugin for CUDA. Received: jax "
+            f"{jax.__version__} without it. "
             "pip install jax jax-cuda13-plugin jax-cuda13-pjrt"
         )
     # Nothing can be timed without the device.

@@ -140,8 +140,8 @@ def load_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise SystemExit(
-            f"There is no {path}. Write the programs first: "
-            "python -m benchmarks.gpu.write --help"
+            f"There is no {path}. Give the folder of a program; of a training, its "
+            "folder update. Programs are written by python -m benchmarks.gpu.write"
         )
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

@@ -27,7 +27,13 @@ MOST_CHECKED = 1_000
 def main(argv: Sequence[str] | None = None) -> None:
     """Writes all programs that the flags ask for."""
     args = _parse(argv)
-    for number, (write, program) in enumerate(_list_programs(args)):
+    programs = list(_list_programs(args))
+    if not programs:
+        sys.exit(
+            "--only must match the name of a program, such as update-base-bfloat16. "
+            f"Received: {args.only.pattern}"
+        )
+    for number, (write, program) in enumerate(programs):
         # Their order by name is that of importance.
         program = dataclasses.replace(program, name=f"{number:02}-{program.name}")
         # A process each: TensorFlow keeps the memory of what it has traced.
@@ -70,36 +76,44 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--configs", type=_names(names), default=["base", "big"])
     precisions = ["bfloat16", "float32"]
     add("--precisions", type=_names(precisions), default=precisions)
-    add("--vocabulary_size", type=int, default=37_000)
-    add("--rows", type=int, default=390, help="Rows of an update.")
-    add("--length", type=int, default=64, help="Tokens per row and side.")
-    add("--packed_length", type=int, default=256, help="Tokens per packed row.")
-    add("--checked_rows", type=int, default=16, help="Rows computed on the CPU, too.")
+    add("--vocabulary_size", type=_count, default=37_000)
+    add("--rows", type=_count, default=390, help="Rows of an update.")
+    add("--length", type=_count, default=64, help="Tokens per row and side.")
+    add("--packed_length", type=_count, default=256, help="Tokens per packed row.")
+    add(
+        "--checked_rows", type=_count, default=16, help="Rows computed on the CPU, too."
+    )
     add("--searches", type=_sizes, default="32x25,256x25,1x25,32x64,256x64,1x64")
-    add("--beam_size", type=int, default=4)
+    add("--beam_size", type=_count, default=4)
     add("--only", type=pattern, default="", help="Pattern of the names to write.")
     return parser.parse_args(argv)
 
 
 def _names(known: Sequence[str]):
     def parse(text: str) -> list[str]:
-        names = text.split(",") if text else []
+        names = text.split(",")
         for name in names:
             if name not in known:
                 raise argparse.ArgumentTypeError(
-                    f"{name} is not one of {', '.join(known)}"
+                    f"expected some of {', '.join(known)}, not {text!r}"
                 )
         return names
 
     return parse
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, not {text}")
+    return int(text)
+
+
 def _sizes(text: str) -> list[tuple[int, int]]:
     """Returns (sentences, tokens) for each part of "32x25,1x25"."""
     pairs = [part.split("x") for part in text.split(",") if part]
-    if any(len(pair) != 2 or not all(map(str.isdigit, pair)) for pair in pairs):
+    if any(len(pair) != 2 for pair in pairs):
         raise argparse.ArgumentTypeError(f"expected such as 32x25,1x25, not {text}")
-    return [(int(rows), int(length)) for rows, length in pairs]
+    return [(_count(rows), _count(length)) for rows, length in pairs]
 
 
 def _list_programs(args: argparse.Namespace) -> Iterator[tuple]:

@@ -460,20 +460,27 @@ def test_what_failed_comes_last_and_may_not_fall_back_to_a_cpu(
     assert known["01-check", OURS]["log"] == "slow compilation"
 
 
-def test_bad_folders_and_sizes_are_named(tmp_path) -> None:
+def test_bad_folders_and_sizes_are_named(tmp_path, capfd) -> None:
     with pytest.raises(SystemExit, match=r"There is no .*results\.jsonl"):
         report.main([str(tmp_path)])
     folders = f"--dir={tmp_path}", f"--out={tmp_path / 'new'}"
     with pytest.raises(SystemExit, match="must be a folder that benchmarks"):
         run.main(folders)
     assert not (tmp_path / "new").exists()
-    for program, flag in (
-        (write, "--searches=32"),
-        (write, "--only=("),
-        (run, "--only=("),
+    with pytest.raises(SystemExit, match="2"):
+        run.main([*folders, "--only=("])
+    for flag, message in (
+        ("--only=(", "expected a regular expression, not ("),
+        ("--rows=0", "expected a number above 0, not 0"),
+        ("--searches=32", "expected such as 32x25,1x25, not 32"),
+        ("--searches=0x5", "expected a number above 0, not 0"),
+        ("--configs=", "expected some of base, big"),
     ):
         with pytest.raises(SystemExit, match="2"):
-            program.main([*folders[program is write :], flag])
+            write.main([folders[1], flag])
+        assert message in capfd.readouterr().err
+    with pytest.raises(SystemExit, match="--only must match the name of a program"):
+        write.main([folders[1], "--only=nothing"])
     (tmp_path / "manifest.json").write_text(json.dumps({"format": 1}))
     with pytest.raises(SystemExit, match=r"must be of format 2\. Received: 1"):
         load_manifest(tmp_path)

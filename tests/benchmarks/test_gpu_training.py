@@ -18,7 +18,12 @@ from benchmarks.gpu.initial_values import draw_for_seed
 from benchmarks.gpu.manifest import load_manifest
 from benchmarks.gpu.training import files
 from benchmarks.gpu.training.files import load_state, load_weights, save_weights
-from benchmarks.gpu.training.folder import digest_of, load_training
+from benchmarks.gpu.training.folder import (
+    Training,
+    data_folder,
+    digest_of,
+    load_training,
+)
 from benchmarks.gpu.training.packed_batches import PackedBatches
 from benchmarks.product_step import build_product_step
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
@@ -285,6 +290,11 @@ def test_a_folder_without_a_training_is_refused(tmp_path) -> None:
     (tmp_path / "training.json").write_text('{"format": 0}')
     with pytest.raises(SystemExit, match=r"of format 2\. Received: 0"):
         load_training(tmp_path)
+    training = Training("x-data", *range(8))
+    with pytest.raises(SystemExit, match=r"x-data must be beside .*x-7, with"):
+        data_folder(tmp_path / "x-7", training)
+    (tmp_path / "x-data").mkdir()
+    assert data_folder(tmp_path / "x-7", training) == tmp_path / "x-data"
 
 
 @pytest.mark.slow

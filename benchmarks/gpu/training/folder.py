@@ -83,6 +83,21 @@ def load_training(folder: Path) -> Training:
     return Training(**values)
 
 
+def data_folder(folder: Path, training: Training) -> Path:
+    """Returns the folder of the data of the training in a folder.
+
+    Raises:
+        SystemExit: If it is not there.
+    """
+    data = folder.resolve().parent / training.data
+    if not data.is_dir():
+        raise SystemExit(
+            f"{data} must be beside {folder}, with the data of all seeds. Received no "
+            "such folder. Copy it from where the training was written."
+        )
+    return data
+
+
 def digest_of(folder: Path) -> str:
     """Returns a digest of what determines the weights of the training in a folder."""
     digest = hashlib.sha256()

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.gpu.manifest import load_manifest
 from benchmarks.gpu.training.files import load_weights
-from benchmarks.gpu.training.folder import DEV_LOSS_FOLDER, load_training
+from benchmarks.gpu.training.folder import DEV_LOSS_FOLDER, data_folder, load_training
 from t2t_keras.files.atomic import atomic_folder
 from t2t_keras.interop.model_directory import check_new
 from t2t_keras.runs import models
@@ -32,7 +32,7 @@ def write_model_dir(folder: Path, weights: Path, path: Path) -> dict[str, Any]:
     """
     check_new(path)
     training = load_training(folder)
-    data = folder.parent / training.data
+    data = data_folder(folder, training)
     states = [
         one for one in load_manifest(data / DEV_LOSS_FOLDER).arguments if one.is_state
     ]

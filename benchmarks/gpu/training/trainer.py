@@ -22,6 +22,7 @@ from benchmarks.gpu.training.folder import (
     DEV_LOSS_FOLDER,
     PAIRS_FILE,
     UPDATE_FOLDER,
+    data_folder,
     load_training,
 )
 from benchmarks.gpu.training.packed_batches import PackedBatches
@@ -54,7 +55,7 @@ class Trainer:
 
     def __init__(self, folder: Path, device: jax.Device):
         self.training = load_training(folder)
-        data = folder.parent / self.training.data
+        data = data_folder(folder, self.training)
         folders = folder / UPDATE_FOLDER, data / DEV_LOSS_FOLDER
         self.manifest, self._dev_manifest = map(load_manifest, folders)
         start = time.perf_counter()
