@@ -4,8 +4,10 @@
 
 Compiles for the target without a device, in seconds on a CPU. Nothing is run and no
 kernel is tuned, so this gives no speed; but it shows what a change of the model does to
-the kernels, and to the bytes that they read and write. "At least" is the time of these
-bytes or of the FLOPs, whichever is longer for a kernel, at the rates of the flags.
+the kernels, and to the bytes that they read and write. The last column is the time of
+these bytes or of the FLOPs, whichever is longer for a kernel, at the rates of the flags.
+It is no bound: a kernel may find in the cache what the one before wrote, and tuning may
+choose other kernels.
 Needs Linux, and JAX with its plugin for CUDA:
 `pip install jax jax-cuda13-plugin jax-cuda13-pjrt`.
 """
@@ -54,7 +56,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     add = parser.add_argument
     add("--program", type=Path, nargs="+", required=True)
     add("--terabytes", type=float, default=3.0, help="Per second, of copies.")
-    add("--teraflops", type=float, default=800.0, help="Per second, of products.")
+    add(
+        "--teraflops",
+        type=float,
+        default=800.0,
+        help="Per second, of products; float32 has half.",
+    )
     args = parser.parse_args(argv)
     for folder in args.program:
         manifest = load_manifest(folder)
@@ -62,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{folder}: {planned / 1e9:.2f} GB of memory\n")
         module = Module(text)
         kinds = KernelKinds(module, manifest.kind)
-        # Number of kernels, bytes, and seconds at the least, by kind.
+        # Number of kernels, bytes, and seconds at the rates, by kind.
         totals: dict[str, list[float]] = {}
         for kernel in module.list_kernels():
             seconds = max(kernel.bytes / args.terabytes, kernel.flops / args.teraflops)
@@ -71,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 total[0] += kernel.runs
                 total[1] += kernel.runs * kernel.bytes / 1e9
                 total[2] += kernel.runs * seconds / 1e9
-        print("| kind | kernels | GB read and written | at least, ms |")
+        print("| kind | kernels | GB read and written | ms at the rates |")
         print("| --- | --- | --- | --- |")
         for kind, total in sorted(totals.items(), key=lambda item: item[1][1]):
             print(f"| {kind} | {total[0]:,} | {total[1]:.2f} | {total[2]:.2f} |")

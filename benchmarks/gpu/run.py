@@ -116,7 +116,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="Seconds after which a peer starts none of its other variants.",
     )
     add("--training_seconds", type=float, default=90.0, help="Most of one training.")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    # The processes run in the root of the project.
+    args.dir, args.out = args.dir.resolve(), args.out.resolve()
+    return args
 
 
 def _figures(known: dict[tuple[str, str], dict[str, Any]], task: Task) -> dict:
