@@ -12,7 +12,11 @@ from benchmarks.gpu.manifest import UPDATE
 PRODUCTS, MOVES, OTHER = "matrix products", "transposes and copies", "other"
 # Patterns of the names of operations that a kernel computes; the first match wins.
 _UPDATE_KINDS = (("loss over the vocabulary", r"(^|/)while/"),)
-_SEARCH_KINDS = (("candidates", r"TopK|top_k|sort"), ("KV cache", r"[Ss]catter"))
+_SEARCH_KINDS = (
+    ("candidates", r"TopK|top_k|sort"),
+    ("KV cache", r"[Ss]catter"),
+    ("softmax", r"Softmax|while/Max\b"),
+)
 _KINDS = (
     ("Adam", r"ResourceApplyAdam|global_norm"),
     ("softmax", r"attention\w*/Softmax"),

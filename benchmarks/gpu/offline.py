@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         kinds = KernelKinds(module, manifest.kind)
         # Number of kernels, bytes, and seconds at the least, by kind.
         totals: dict[str, list[float]] = {}
-        for kernel in module.list_kernels():
+        # A search has a step before its loop.
+        for kernel in module.list_kernels(turns=manifest.target_length - 1):
             seconds = max(kernel.bytes / args.terabytes, kernel.flops / args.teraflops)
             for kind in (kinds.classify(kernel.name), "all"):
                 total = totals.setdefault(kind, [0, 0.0, 0.0])
