@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.manifest import SEARCH, UPDATE
-from benchmarks.gpu.results import OURS, RESULTS_FILE, read
+from benchmarks.gpu.results import ATTENTION, OURS, RESULTS_FILE, read
 
 Figures = dict[str, Any]
 
@@ -41,39 +41,34 @@ def make_report(joined: dict[tuple[str, str], Figures]) -> str:
     rows = {
         key: figures
         for key, figures in sorted(joined.items())
-        if key[0] in kinds and ("run_seconds" in figures or "error" in figures)
+        if key[0] in kinds
+        and ("run_seconds" in figures or "error" in figures)
+        and not key[1].startswith(ATTENTION)
     }
     ceilings = {
         (one["config"], one["precision"]): one["ceiling"]
         for one in ours.values()
         if "ceiling" in one
     }
-    parts = [_describe_machine(joined)]
-    for kind, title in ((UPDATE, "Updates"), (SEARCH, "Searches")):
-        lines = [
+    speeds = {
+        kind: [
             _speed_row(key, one, ours[key[0]], ceilings)
             for key, one in rows.items()
             if kinds[key[0]] == kind
         ]
+        for kind in (UPDATE, SEARCH)
+    }
+    tables = (
+        ("Updates", _SPEED_HEADER, speeds[UPDATE]),
+        ("Searches", _SPEED_HEADER, speeds[SEARCH]),
+        ("Trainings", _TRAINING_HEADER, _training_rows(ours)),
+        ("Attention alone, by JAX", _ATTENTION_HEADER, _attention_rows(joined)),
+        ("Relative differences", _DIFFERENCE_HEADER, [*_difference_rows(ours)]),
+    )
+    parts = [_describe_machine(joined)]
+    for title, header, lines in tables:
         if lines:
-            parts.append(f"{title}:\n\n" + _table(_SPEED_HEADER, lines))
-    trainings = [
-        [
-            *(name, f"{one['step']:,} of {one['train_steps']:,}"),
-            *(f"{one['seconds']:.1f}", _number(one, "dev_loss")),
-            *(_number(one, "averaged_dev_loss"), f"{one['compile_seconds']:.0f}"),
-        ]
-        for name, one in sorted(ours.items())
-        if one.get("kind") == "training" and "step" in one
-    ]
-    if trainings:
-        header = ("training", "updates", "seconds", "dev loss", "of the average")
-        header += ("compiled in s",)
-        parts.append("Trainings:\n\n" + _table(header, trainings))
-    differences = list(_difference_rows(ours))
-    if differences:
-        header = ("program", "compared with", "loss or log p", "gradient norm")
-        parts.append("Relative differences:\n\n" + _table(header, differences))
+            parts.append(f"{title}:\n\n{_table(header, lines)}")
     for name, one in ours.items():
         if "seconds_by_kind" in one:
             parts.append(_profile(name, one))
@@ -84,6 +79,14 @@ _SPEED_HEADER = (
     *("program", "by", "ms", "median (best), waited for", "tokens/s", "ours is faster"),
     *("TFLOP/s", "of products", "of data sheet", "GB", "compiled in s"),
 )
+
+
+_TRAINING_HEADER = (
+    *("training", "updates", "seconds", "dev loss", "of the average"),
+    "compiled in s",
+)
+_ATTENTION_HEADER = ("program", "forward and backward", "ms")
+_DIFFERENCE_HEADER = ("program", "compared with", "loss or log p", "gradient norm")
 
 
 def _describe_machine(joined: dict[tuple[str, str], Figures]) -> str:
@@ -129,6 +132,26 @@ def _speed_row(
         f"{rate / sheet:.0%}" if sheet else "",
         f"{figures['peak_gigabytes']:.2f}",
         f"{figures['compile_seconds']:.0f}",
+    ]
+
+
+def _training_rows(ours: dict[str, Figures]) -> list[list[str]]:
+    return [
+        [
+            *(name, f"{one['step']:,} of {one['train_steps']:,}"),
+            *(f"{one['seconds']:.1f}", _number(one, "dev_loss")),
+            *(_number(one, "averaged_dev_loss"), f"{one['compile_seconds']:.0f}"),
+        ]
+        for name, one in sorted(ours.items())
+        if one.get("kind") == "training" and "step" in one
+    ]
+
+
+def _attention_rows(joined: dict[tuple[str, str], Figures]) -> list[list[str]]:
+    return [
+        [name, by, one.get("error") or f"{1e3 * one['attention_seconds']:.3f}"]
+        for (name, by), one in sorted(joined.items())
+        if by.startswith(f"{ATTENTION},")
     ]
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.manifest import MANIFEST_FILE, UPDATE, Manifest, load_manifest
-from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
+from benchmarks.gpu.results import ATTENTION, OURS, RESULTS_FILE, Results, read
 from benchmarks.gpu.training.folder import TRAINING_FILE
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         left = max(0.0, end - time.monotonic())
         if not args.only.search(task.program) or (task.program, task.by) in done:
             continue
-        if task.by != OURS and not args.peers:
+        if task.needs != "jax" and not args.peers:
             continue
         if left < task.least_seconds:
             print(f"{task.program} by {task.by}: not started, {left:.0f} s are left")
@@ -106,6 +106,7 @@ def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
             "--dir must be a folder that benchmarks.gpu.write wrote. "
             f"Received: {args.dir}"
         )
+    last = []
     for file in sorted(files, key=lambda file: file.parent.name):
         name = file.parent.name
         if file.name == TRAINING_FILE:
@@ -121,8 +122,14 @@ def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
             )
             continue
         arguments = f"--program={file.parent}", f"--out={path}", f"--runs={args.runs}"
+        manifest = load_manifest(file.parent)
         yield Task(name, OURS, "benchmarks.gpu.measure", "jax", arguments)
-        yield from list_peers(load_manifest(file.parent), arguments)
+        yield from list_peers(manifest, arguments)
+        if manifest.kind == UPDATE and not (manifest.packed or manifest.expected):
+            last.append(
+                Task(name, ATTENTION, "benchmarks.gpu.attention", "jax", arguments)
+            )
+    yield from last
 
 
 def list_peers(manifest: Manifest, arguments: tuple[str, ...]) -> Iterator[Task]:

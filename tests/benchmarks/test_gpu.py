@@ -11,7 +11,7 @@ from benchmarks.gpu.hlo import Module
 from benchmarks.gpu.initial_values import draw_value
 from benchmarks.gpu.kernel_kinds import KernelKinds
 from benchmarks.gpu.manifest import Argument, load_manifest
-from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
+from benchmarks.gpu.results import ATTENTION, OURS, RESULTS_FILE, Results, read
 from benchmarks.product_step import load_config
 from tests.forked import run_python
 from tests.with_jax import run_with_jax
@@ -117,6 +117,9 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
             limit = 1e-5 if "float32" in name else 3e-2
             assert abs(figures[f"{output}_difference"]) < limit, (name, output)
     assert measured[names[0], OURS]["seconds_by_kind"]["matrix products"] > 0
+    assert measured[names[0], f"{ATTENTION}, xla"]["attention_seconds"] > 0
+    # A CPU has no cuDNN.
+    assert measured[names[0], f"{ATTENTION}, cudnn"]["error"]
     # A second call finds all but one done, and has no time for that.
     done = run_with_jax("-m", "benchmarks.gpu.run", *options, "--minutes=0")
     assert done.stdout.split("\n")[:-1] == [
@@ -127,6 +130,7 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
     tables = capfd.readouterr().out
     assert all(f"| {name} | t2t_keras |" in tables for name in names)
     assert "| 00-update-tiny-bfloat16 | float32, same card |" in tables
+    assert f"| 00-update-tiny-bfloat16 | {ATTENTION}, xla |" in tables
 
 
 @pytest.mark.slow
