@@ -25,7 +25,7 @@ class Kernel:
 
     Attributes:
         name: Name of its instruction.
-        runs: Number of runs; 1 in a loop whose number of turns is not known.
+        runs: Number of runs.
         bytes: Bytes that a run reads and writes.
         flops: FLOPs of the matrix products of a run. Those that a library computes are
             not known.
@@ -88,25 +88,31 @@ class Module:
         """Returns the instruction of a kernel; a GPU's have no dots in their names."""
         return self._by_kernel.get(_normalize(name))
 
-    def list_kernels(self) -> Iterator[Kernel]:
-        """Yields the kernels of the program."""
-        yield from self._walk(self.entry, 1)
+    def list_kernels(self, turns: int = 1) -> Iterator[Kernel]:
+        """Yields the kernels of the program.
+
+        Args:
+            turns: Number of turns of a loop if the program does not say it.
+        """
+        yield from self._walk(self.entry, 1, turns)
 
     def called(self, one: Instruction) -> list[Instruction]:
         """Returns the instructions that a fusion consists of; none for others."""
         name = re.search(r"calls=%?([\w.\-]+)", one.attributes)
         return list(self.computations.get(name[1], {}).values()) if name else []
 
-    def _walk(self, computation: str, runs: int) -> Iterator[Kernel]:
+    def _walk(self, computation: str, runs: int, turns: int) -> Iterator[Kernel]:
         """Yields the kernels of a computation that runs a number of times."""
         for one in self.computations[computation].values():
             if one.operation in _FREE:
                 continue
             if one.operation in _CALLS:
-                turns = re.search(r'known_trip_count":\{"n":"(\d+)"', one.attributes)
+                known = re.search(r'known_trip_count":\{"n":"(\d+)"', one.attributes)
+                unknown = turns if one.operation == "while" else 1
+                count = runs * (int(known[1]) if known else unknown)
                 pattern = r"(?:body|to_apply|calls)=%([\w.\-]+)"
                 for called in re.findall(pattern, one.attributes):
-                    yield from self._walk(called, runs * int(turns[1] if turns else 1))
+                    yield from self._walk(called, count, turns)
                 continue
             size = self._traffic(computation, one)
             yield Kernel(one.name, runs, size, self._flops(computation, one))

@@ -16,7 +16,11 @@ _UPDATE_KINDS = (
     ("Adam", r"ResourceApplyAdam|global_norm"),
     ("loss over the vocabulary", r"(^|/)while/"),
 )
-_SEARCH_KINDS = (("candidates", r"TopK|top_k|sort"), ("KV cache", r"[Ss]catter"))
+_SEARCH_KINDS = (
+    ("candidates", r"TopK|top_k|sort"),
+    ("KV cache", r"[Ss]catter"),
+    ("softmax", r"Softmax|while/Max\b"),
+)
 _KINDS = (
     ("softmax", r"attention\w*/Softmax"),
     ("LayerNorm with residual and dropout", r"/norm\w*/|moments"),

@@ -5,7 +5,7 @@
 Compiles for the target without a device, in seconds on a CPU. Nothing is run and no
 kernel is tuned, so this gives no speed; but it shows what a change of the model does to
 the kernels, and to the bytes that they read and write. The last column is the time of
-these bytes or of the FLOPs, whichever is longer for a kernel, at the rates of the flags.
+these bytes or of the FLOPs at the rates of the flags, whichever is longer for a kernel.
 It is no bound: a kernel may find in the cache what the one before wrote, and tuning may
 choose other kernels.
 Needs Linux, and JAX with its plugin for CUDA:
@@ -71,7 +71,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         kinds = KernelKinds(module, manifest.kind)
         # Number of kernels, bytes, and seconds at the rates, by kind.
         totals: dict[str, list[float]] = {}
-        for kernel in module.list_kernels():
+        # A search has a step before its loop.
+        for kernel in module.list_kernels(turns=manifest.target_length - 1):
             seconds = max(kernel.bytes / args.terabytes, kernel.flops / args.teraflops)
             for kind in (kinds.classify(kernel.name), "all"):
                 total = totals.setdefault(kind, [0, 0.0, 0.0])

@@ -49,8 +49,9 @@ from t2t_keras.training.profiling import forward_flops
 from t2t_keras.training.step import shard_batch
 from t2t_keras.typing import Batch
 
-# Limit of characters; a constant that grows with batch or vocabulary is an error.
-LARGEST_LITERAL = 64 * 1024
+# Limit of characters, enough for the sinusoids of 128 positions of base. A constant
+# that grows with batch or vocabulary is an error.
+LARGEST_LITERAL = 512 * 1024
 UPDATE_OUTPUTS = ("loss_sum", "log_loss_sum", "token_count", "gradient_norm")
 SEARCH_OUTPUTS = ("tokens", "lengths", "log_probs", "scores")
 

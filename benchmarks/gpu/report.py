@@ -48,39 +48,26 @@ def make_report(joined: dict[tuple[str, str], Figures]) -> str:
         for one in ours.values()
         if "ceiling" in one
     }
-    parts = [_describe_machine(joined)]
-    for kind, title in ((UPDATE, "Updates"), (SEARCH, "Searches")):
-        lines = [
+    speeds = {
+        kind: [
             _speed_row(key, one, ours[key[0]], ceilings)
             for key, one in rows.items()
             if kinds[key[0]] == kind
         ]
+        for kind in (UPDATE, SEARCH)
+    }
+    tables = (
+        ("Updates", _SPEED_HEADER, speeds[UPDATE]),
+        ("Searches", _SPEED_HEADER, speeds[SEARCH]),
+        ("Trainings", _TRAINING_HEADER, _training_rows(ours)),
+        ("Attention alone, by JAX", _ATTENTION_HEADER, _attention_rows(joined)),
+        ("Relative differences", _DIFFERENCE_HEADER, [*_difference_rows(ours)]),
+        ("Failed", _FAILURE_HEADER, [*_failure_rows(joined)]),
+    )
+    parts = [_describe_machine(joined)]
+    for title, header, lines in tables:
         if lines:
-            parts.append(f"{title}:\n\n" + _table(_SPEED_HEADER, lines))
-    trainings = [
-        [
-            *(name, f"{one['step']:,} of {one['train_steps']:,}"),
-            *(f"{one['seconds']:.1f}", _number(one, "dev_loss")),
-            *(_number(one, "averaged_dev_loss"), f"{one['compile_seconds']:.0f}"),
-        ]
-        for name, one in sorted(ours.items())
-        if one.get("kind") == "training" and "step" in one
-    ]
-    if trainings:
-        header = ("training", "updates", "seconds", "dev loss", "of the average")
-        header += ("compiled in s",)
-        parts.append("Trainings:\n\n" + _table(header, trainings))
-    differences = list(_difference_rows(ours))
-    if differences:
-        header = ("program", "compared with", "loss or log p", "gradient norm")
-        parts.append("Relative differences:\n\n" + _table(header, differences))
-    failures = [
-        [*key, " ".join(reason.replace("|", "/").split())]
-        for key, one in sorted(joined.items())
-        if (reason := _failure(one))
-    ]
-    if failures:
-        parts.append("Failed:\n\n" + _table(("program", "by", "why"), failures))
+            parts.append(f"{title}:\n\n{_table(header, lines)}")
     for name, one in ours.items():
         if "seconds_by_kind" in one:
             parts.append(_profile(name, one))
@@ -93,18 +80,18 @@ _SPEED_HEADER = (
 )
 
 
+_TRAINING_HEADER = (
+    *("training", "updates", "seconds", "dev loss", "of the average"),
+    "compiled in s",
+)
+_ATTENTION_HEADER = ("program", "forward and backward", "ms")
+_DIFFERENCE_HEADER = ("program", "compared with", "loss or log p", "gradient norm")
+_FAILURE_HEADER = ("program", "by", "why")
+
+
 def _is_check(figures: Figures) -> bool:
     """Returns whether a program is there for its outputs, not for its speed."""
     return figures["kind"] == UPDATE and bool(figures.get("expected"))
-
-
-def _failure(figures: Figures) -> str | None:
-    """Returns why something of a program is not known; None if all is."""
-    if "error" in figures and not figures.keys() & {"complete", "run_seconds"}:
-        return figures["error"]
-    if "profile_error" in figures and "seconds_by_kind" not in figures:
-        return f"profile: {figures['profile_error']}"
-    return None
 
 
 def _describe_machine(joined: dict[tuple[str, str], Figures]) -> str:
@@ -153,6 +140,26 @@ def _speed_row(
     ]
 
 
+def _training_rows(ours: dict[str, Figures]) -> list[list[str]]:
+    return [
+        [
+            *(name, f"{one['step']:,} of {one['train_steps']:,}"),
+            *(f"{one['seconds']:.1f}", _number(one, "dev_loss")),
+            *(_number(one, "averaged_dev_loss"), f"{one['compile_seconds']:.0f}"),
+        ]
+        for name, one in sorted(ours.items())
+        if one.get("kind") == "training" and "step" in one
+    ]
+
+
+def _attention_rows(joined: dict[tuple[str, str], Figures]) -> list[list[str]]:
+    return [
+        [name, by, f"{1e3 * one['attention_seconds']:.3f}"]
+        for (name, by), one in sorted(joined.items())
+        if "attention_seconds" in one
+    ]
+
+
 def _difference_rows(ours: dict[str, Figures]) -> Iterable[list[str]]:
     """Yields how outputs differ: from the CPU's, and of precisions at full size."""
     exact = {
@@ -175,6 +182,18 @@ def _difference_rows(ours: dict[str, Figures]) -> Iterable[list[str]]:
                 *(name, "float32, same card", f"{one[main] / reference[main] - 1:.1e}"),
                 "" if None in norms else f"{norms[0] / norms[1] - 1:.1e}",
             ]
+
+
+def _failure_rows(joined: dict[tuple[str, str], Figures]) -> Iterable[list[str]]:
+    """Yields what is not known, and why."""
+    for key, one in sorted(joined.items()):
+        reason = None
+        if not one.keys() & {"complete", "run_seconds", "attention_seconds"}:
+            reason = one.get("error")
+        if "profile_error" in one and "seconds_by_kind" not in one:
+            reason = f"profile: {one['profile_error']}"
+        if reason is not None:
+            yield [*key, " ".join(reason.replace("|", "/").split())]
 
 
 def _task(figures: Figures) -> tuple:

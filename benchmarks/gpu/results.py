@@ -13,6 +13,8 @@ from typing import Any
 RESULTS_FILE = "results.jsonl"
 # Name of this project in "by".
 OURS = "t2t_keras"
+# First part of "by" where only the attention of a program is computed.
+ATTENTION = "attention of one layer"
 
 
 class Results:

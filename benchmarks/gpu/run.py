@@ -38,7 +38,7 @@ from benchmarks.gpu.manifest import (
     pattern,
 )
 from benchmarks.gpu.processes import run_process
-from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
+from benchmarks.gpu.results import ATTENTION, OURS, RESULTS_FILE, Results, read
 from benchmarks.gpu.training.folder import TRAINING_FILE
 
 ROOT = Path(__file__).parents[2]
@@ -144,6 +144,7 @@ def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
             f"whose names match --only. Received: --dir={args.dir} "
             f"--only={args.only.pattern}"
         )
+    last = []
     for file in sorted(files, key=lambda file: file.parent.name):
         if file.name == TRAINING_FILE:
             yield _training_task(args, file.parent)
@@ -153,6 +154,10 @@ def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
         yield _measuring_task(args, manifest, arguments)
         if args.peers:
             yield from _list_peers(args, manifest, arguments)
+        if manifest.kind == UPDATE and not (manifest.packed or manifest.expected):
+            module = "benchmarks.gpu.attention"
+            last.append(Task(manifest.name, ATTENTION, module, "jax", arguments))
+    yield from last
 
 
 def _training_task(args: argparse.Namespace, folder: Path) -> Task:

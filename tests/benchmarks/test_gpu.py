@@ -20,7 +20,7 @@ from benchmarks.gpu.kernel_kinds import KernelKinds
 from benchmarks.gpu.manifest import Argument, Manifest, load_manifest, save_program
 from benchmarks.gpu.processes import Ended
 from benchmarks.gpu.recording import sum_times
-from benchmarks.gpu.results import OURS, RESULTS_FILE, Results, read
+from benchmarks.gpu.results import ATTENTION, OURS, RESULTS_FILE, Results, read
 from benchmarks.product_step import load_config
 from tests.forked import run_python
 from tests.with_jax import run_with_jax
@@ -127,10 +127,14 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
             assert abs(figures[f"{output}_difference"]) < limit, (name, output)
     assert len(measured[names[0], OURS]["longest_kernels"]) == 10
     assert measured[names[0], OURS]["seconds_by_kind"]["matrix products"] > 0
+    assert measured[names[0], f"{ATTENTION}, xla"]["attention_seconds"] > 0
+    # A CPU has no cuDNN.
+    assert measured[names[0], f"{ATTENTION}, cudnn"]["error"]
     # A second call finds all but one done, and has no time for that.
     done = run_with_jax("-m", "benchmarks.gpu.run", *options, "--minutes=0")
     assert done.stdout.splitlines() == [
         *(f"{name} by t2t_keras: complete already" for name in good),
+        *(f"{name} by {ATTENTION}: complete already" for name in (names[0], names[3])),
         f"{damaged} by t2t_keras: not started, 0 s are left",
     ]
     capfd.readouterr()
@@ -139,6 +143,7 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
     for name in names:
         assert (f"| {name} | t2t_keras |" in tables) == ("check" not in name)
     assert "| 00-update-tiny-bfloat16 | float32, same card |" in tables
+    assert f"| 00-update-tiny-bfloat16 | {ATTENTION}, xla |" in tables
 
 
 @pytest.mark.slow
@@ -414,8 +419,9 @@ def test_only_what_is_timed_has_peers_and_is_tuned(
         ("00-update", OURS),
         ("00-update", "PyTorch"),
         ("01-check", OURS),
+        ("00-update", ATTENTION),
     ]
-    ours, peer, check = tasks
+    ours, peer, check, _ = tasks
     assert ours.arguments[2:] == ("--runs=20",)
     assert peer.arguments[2:] == ("--runs=20", "--seconds=60.0")
     assert check.arguments[2:] == ("--runs=1", "--profile=0")
@@ -424,7 +430,7 @@ def test_only_what_is_timed_has_peers_and_is_tuned(
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setenv("XLA_FLAGS", "--xla_own=1")
     flags = [run.make_environment(one, has_gpu=True)["XLA_FLAGS"] for one in tasks]
-    tuned, again, untuned = (one.split() for one in flags)
+    tuned, again, untuned, _ = (one.split() for one in flags)
     folder = tuned[0].removeprefix("--xla_gpu_per_fusion_autotune_cache_dir=")
     # XLA needs the folder.
     assert (tmp_path / "xla_tuning-9.8").name in folder and Path(folder).is_dir()
@@ -452,6 +458,11 @@ def test_what_failed_comes_last_and_may_not_fall_back_to_a_cpu(
     assert [command[1].split("/")[-1] for command, _ in started] == [
         "01-check",
         "00-update",
+        "00-update",
+    ]
+    assert [command[0] for command, _ in started[1:]] == [
+        "benchmarks.gpu.attention",
+        "benchmarks.gpu.measure",
     ]
     assert {command[-1] for command, _ in started} == {"--platform=gpu"}
     assert {seconds for _, seconds in started} == {25}

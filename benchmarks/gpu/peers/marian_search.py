@@ -12,6 +12,7 @@ CUDA graphs cannot follow, so two variants pass a cache that is reordered in pla
 """
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -92,7 +93,10 @@ def make_search(model, manifest: Manifest, cache: str) -> Callable:
     def search():
         if "past_key_values" in options:
             options["past_key_values"].reset()
-        hypotheses = model.generate(source, **options)[:, 1:]
+        with warnings.catch_warnings():
+            # Later versions call `past_key_values` otherwise, and take this name too.
+            warnings.simplefilter("ignore", FutureWarning)
+            hypotheses = model.generate(source, **options)[:, 1:]
         if hypotheses.shape != (manifest.rows, manifest.target_length):
             raise RuntimeError(f"Hypotheses have shape {tuple(hypotheses.shape)}.")
         return hypotheses
