@@ -1,8 +1,8 @@
 """Compilation and execution of StableHLO on a JAX device, without tracing.
 
 JAX has no public function to compile a program that it did not trace, so this module
-uses private names of jax 0.10. They change between versions. All of them are in this
-file, and if one is missing the error names the installed version.
+uses private names of jax 0.10 and 0.11. They change between versions. All of them are
+in this file, and if one is missing the error names the installed version.
 """
 
 import functools
@@ -127,9 +127,9 @@ def peak_bytes(device: jax.Device) -> int | None:
 def _call_private_api(call: Callable):
     try:
         return call()
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, ImportError, TypeError) as error:
         raise RuntimeError(
-            "benchmarks/gpu/executable.py uses names inside of JAX as jax 0.10 has "
-            f"them. Received: jax {jax.__version__}, which answers: {error}. Install "
-            "jax 0.10, or mend that file."
+            "benchmarks/gpu/executable.py uses names inside of JAX as jax 0.10 and "
+            f"0.11 have them. Received: jax {jax.__version__}, which answers: {error}. "
+            "Install one of these, or mend that file."
         ) from error

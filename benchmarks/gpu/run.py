@@ -46,7 +46,6 @@ ROOT = Path(__file__).parents[2]
 LEAST_SECONDS = 15
 # Least seconds of a training besides its updates, to compile and to write weights.
 AROUND_TRAINING_SECONDS = 60
-MACHINE = {"program": "", "by": "machine"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     known = read([path])
     machine = describe_machine()
     tasks = list(list_tasks(args, path))
-    Results(path, **MACHINE).add(**machine)
+    Results(path, program="", by="machine").add(**machine)
     # Last what failed or was cut before, and may do so again.
     for task in sorted(tasks, key=lambda task: "error" in _figures(known, task)):
         left = max(0.0, end - time.monotonic())

@@ -12,16 +12,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from keras import ops
 
 from benchmarks.gpu import programs, report, run, write
 from benchmarks.gpu.hlo import Module
-from benchmarks.gpu.initial_values import draw_value
+from benchmarks.gpu.initial_values import draw_value, mix
 from benchmarks.gpu.kernel_kinds import KernelKinds
 from benchmarks.gpu.manifest import Argument, Manifest, load_manifest, save_program
 from benchmarks.gpu.processes import Ended
 from benchmarks.gpu.recording import sum_times
 from benchmarks.gpu.results import ATTENTION, OURS, RESULTS_FILE, Results, read
 from benchmarks.product_step import load_config
+from t2t_keras.model import dropout
 from tests.forked import run_python
 from tests.with_jax import run_with_jax
 
@@ -174,6 +176,13 @@ def test_drawn_values_have_their_deviation_and_no_pattern() -> None:
     assert abs(np.corrcoef(values.ravel(), other.ravel())[0, 1]) < 0.02
     constant = Argument("norm", (5,), "int64", is_state=True, constant=3.0)
     np.testing.assert_array_equal(draw_value(constant), np.full(5, 3))
+
+
+def test_the_hash_is_that_of_dropout() -> None:
+    # Else a program of full size has the hashes of all positions as a constant.
+    words = np.random.default_rng(6).integers(0, 2**32, 101, dtype="uint32")
+    expected = ops.convert_to_numpy(dropout.mix(ops.convert_to_tensor(words)))
+    np.testing.assert_array_equal(mix(words), expected)
 
 
 MODULE = """
