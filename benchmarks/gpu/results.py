@@ -31,12 +31,25 @@ class Results:
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def add(self, **figures: Any) -> None:
-        """Appends a line, which survives whatever happens next."""
+        """Appends a line, which survives whatever happens next.
+
+        Raises:
+            SystemExit: If it cannot be written.
+        """
         line = json.dumps({**self._common, **figures}) + "\n"
+        try:
+            self._append(line)
+        except OSError as error:
+            raise SystemExit(
+                f"A line must be added to {self.path}. Received: {error.strerror}. "
+                "Make room, or give another --out."
+            ) from error
+
+    def _append(self, line: str) -> None:
         with self.path.open("a+b") as file:
             file.seek(max(0, file.tell() - 1))
             # A write that was cut must not cost this line, too.
-            start = "" if file.read() in (b"", b"\n") else "\n"
+            start = "" if file.read(1) in (b"", b"\n") else "\n"
             file.write(f"{start}{line}".encode())
             file.flush()
             os.fsync(file.fileno())

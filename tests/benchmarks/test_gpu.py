@@ -350,6 +350,12 @@ def test_results_that_are_cut_cost_one_line(tmp_path) -> None:
     }
 
 
+def test_a_full_disk_is_named(tmp_path) -> None:
+    (tmp_path / RESULTS_FILE).symlink_to("/dev/full")
+    with pytest.raises(SystemExit, match=r"results\.jsonl\. Received: No space left"):
+        Results(tmp_path / RESULTS_FILE, program="p", by=OURS).add(run_seconds=0.5)
+
+
 def test_the_report_compares_peers_and_precisions() -> None:
     common = {"kind": "update", "config": "base", "rows": 2, "tokens": 1_000}
     common |= {"flops": 4e9, "commit": "abc1234", "peak_gigabytes": 1.5, "expected": {}}
