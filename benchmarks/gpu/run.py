@@ -143,7 +143,6 @@ def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
             f"whose names match --only. Received: --dir={args.dir} "
             f"--only={args.only.pattern}"
         )
-    last = []
     for file in sorted(files, key=lambda file: file.parent.name):
         if file.name == TRAINING_FILE:
             yield _training_task(args, file.parent)
@@ -155,8 +154,7 @@ def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
             yield from _list_peers(args, manifest, arguments)
         if manifest.kind == UPDATE and not (manifest.packed or manifest.expected):
             module = "benchmarks.gpu.attention"
-            last.append(Task(manifest.name, ATTENTION, module, "jax", arguments))
-    yield from last
+            yield Task(manifest.name, ATTENTION, module, "jax", arguments)
 
 
 def _training_task(args: argparse.Namespace, folder: Path) -> Task:

@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "--only must match the name of a program, such as update-base-bfloat16. "
             f"Received: {args.only.pattern}"
         )
+    failed = []
     for number, (write, program) in enumerate(programs):
         # Their order by name is that of importance.
         program = dataclasses.replace(program, name=f"{number:02}-{program.name}")
@@ -43,10 +44,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         process.start()
         process.join()
         if process.exitcode:
-            sys.exit(f"{program.name} was not written: status {process.exitcode}")
+            failed.append(program.name)
     files = [path for path in args.out.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 2**20
     print(f"{args.out}: {size:.1f} MiB")
+    if failed:
+        sys.exit(f"Not written, for the reasons above: {', '.join(failed)}")
     if size > LARGEST_MEBIBYTES:
         sys.exit(
             f"The programs must have {LARGEST_MEBIBYTES} MiB at most. Received: "

@@ -433,10 +433,10 @@ def test_only_what_is_timed_has_peers_and_is_tuned(
     assert [(one.program, one.by) for one in tasks] == [
         ("00-update", OURS),
         ("00-update", "PyTorch"),
-        ("01-check", OURS),
         ("00-update", ATTENTION),
+        ("01-check", OURS),
     ]
-    ours, peer, check, _ = tasks
+    ours, peer, _, check = tasks
     assert ours.arguments[2:] == ("--runs=20",)
     assert peer.arguments[2:] == ("--runs=20", "--seconds=60.0")
     assert check.arguments[2:] == ("--runs=1", "--profile=0")
@@ -445,7 +445,7 @@ def test_only_what_is_timed_has_peers_and_is_tuned(
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setenv("XLA_FLAGS", "--xla_own=1")
     flags = [run.make_environment(one, has_gpu=True)["XLA_FLAGS"] for one in tasks]
-    tuned, again, untuned, _ = (one.split() for one in flags)
+    tuned, again, _, untuned = (one.split() for one in flags)
     folder = tuned[0].removeprefix("--xla_gpu_per_fusion_autotune_cache_dir=")
     # XLA needs the folder.
     assert (tmp_path / "xla_tuning-9.8").name in folder and Path(folder).is_dir()
@@ -470,14 +470,10 @@ def test_what_failed_comes_last_and_may_not_fall_back_to_a_cpu(
     monkeypatch.setattr(run, "describe_machine", lambda: {"cards": ["Card X"]})
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
     run.main([f"--dir={tmp_path}", f"--out={tmp_path}", "--most_seconds=25"])
-    assert [command[1].split("/")[-1] for command, _ in started] == [
-        "01-check",
-        "00-update",
-        "00-update",
-    ]
-    assert [command[0] for command, _ in started[1:]] == [
-        "benchmarks.gpu.attention",
-        "benchmarks.gpu.measure",
+    assert [(command[0], command[1].split("/")[-1]) for command, _ in started] == [
+        ("benchmarks.gpu.attention", "00-update"),
+        ("benchmarks.gpu.measure", "01-check"),
+        ("benchmarks.gpu.measure", "00-update"),
     ]
     assert {command[-1] for command, _ in started} == {"--platform=gpu"}
     assert {seconds for _, seconds in started} == {25}
