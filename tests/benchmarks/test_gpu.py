@@ -468,6 +468,8 @@ def test_what_failed_comes_last_and_may_not_fall_back_to_a_cpu(
 
     monkeypatch.setattr(run, "run_process", record)
     monkeypatch.setattr(run, "describe_machine", lambda: {"cards": ["Card X"]})
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.8")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
     run.main([f"--dir={tmp_path}", f"--out={tmp_path}", "--most_seconds=25"])
     assert [(command[0], command[1].split("/")[-1]) for command, _ in started] == [
