@@ -134,11 +134,13 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
     assert measured[names[0], f"{ATTENTION}, cudnn"]["error"]
     # A second call finds all but one done, and has no time for that.
     done = run_with_jax("-m", "benchmarks.gpu.run", *options, "--minutes=0")
-    assert done.stdout.splitlines() == [
-        *(f"{name} by t2t_keras: complete already" for name in good),
-        *(f"{name} by {ATTENTION}: complete already" for name in (names[0], names[3])),
-        f"{damaged} by t2t_keras: not started, 0 s are left",
-    ]
+    assert sorted(done.stdout.splitlines()) == sorted(
+        [
+            *(f"{name} by t2t_keras: complete already" for name in good),
+            *(f"{name} by {ATTENTION}: complete already" for name in names[:4:3]),
+            f"{damaged} by t2t_keras: not started, 0 s are left",
+        ]
+    )
     capfd.readouterr()
     report.main([str(tmp_path / "results")])
     tables = capfd.readouterr().out
