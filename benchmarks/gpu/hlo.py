@@ -9,8 +9,14 @@ from collections.abc import Iterator
 _BYTES = r"(pred|[su]8|bf16|f16|[su]32|f32|[su]64|f64)\[([0-9,]*)\]"
 # Instructions without a kernel.
 _FREE = (
-    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "iota"),
-    *("after-all", "partition-id"),
+    "parameter",
+    "constant",
+    "tuple",
+    "get-tuple-element",
+    "bitcast",
+    "iota",
+    "after-all",
+    "partition-id",
 )
 _CALLS = ("while", "call", "conditional", "async-start")
 # Operations that change a part of their first operand in place.

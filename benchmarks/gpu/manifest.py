@@ -111,6 +111,11 @@ class Manifest:
     arguments: tuple[Argument, ...]
     results: tuple[Result, ...]
 
+    @property
+    def is_check(self) -> bool:
+        """Whether it is an update of a few rows, of which only outputs matter."""
+        return self.kind == UPDATE and bool(self.expected)
+
 
 def save_program(
     folder: Path, manifest: Manifest, text: str, inputs: dict[str, np.ndarray]

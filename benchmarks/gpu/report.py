@@ -75,13 +75,26 @@ def make_report(joined: dict[tuple[str, str], Figures]) -> str:
 
 
 _SPEED_HEADER = (
-    *("program", "by", "ms", "median (best), waited for", "tokens/s", "ours is faster"),
-    *("TFLOP/s", "of products", "of data sheet", "GB", "compiled in s"),
+    "program",
+    "by",
+    "ms",
+    "median (best), waited for",
+    "tokens/s",
+    "ours is faster",
+    "TFLOP/s",
+    "of products",
+    "of data sheet",
+    "GB",
+    "compiled in s",
 )
 
 
 _TRAINING_HEADER = (
-    *("training", "updates", "seconds", "dev loss", "of the average"),
+    "training",
+    "updates",
+    "seconds",
+    "dev loss",
+    "of the average",
     "compiled in s",
 )
 _ATTENTION_HEADER = ("program", "forward and backward", "ms")
@@ -143,9 +156,12 @@ def _speed_row(
 def _training_rows(ours: dict[str, Figures]) -> list[list[str]]:
     return [
         [
-            *(name, f"{one['step']:,} of {one['train_steps']:,}"),
-            *(f"{one['seconds']:.1f}", _number(one, "dev_loss")),
-            *(_number(one, "averaged_dev_loss"), f"{one['compile_seconds']:.0f}"),
+            name,
+            f"{one['step']:,} of {one['train_steps']:,}",
+            f"{one['seconds']:.1f}",
+            _number(one, "dev_loss"),
+            _number(one, "averaged_dev_loss"),
+            f"{one['compile_seconds']:.0f}",
         ]
         for name, one in sorted(ours.items())
         if one.get("kind") == "training" and "step" in one
@@ -172,14 +188,18 @@ def _difference_rows(ours: dict[str, Figures]) -> Iterable[list[str]]:
         if f"{main}_difference" in one:
             norm = one.get("gradient_norm_difference")
             yield [
-                *(name, "float32, CPU", f"{one[f'{main}_difference']:.1e}"),
+                name,
+                "float32, CPU",
+                f"{one[f'{main}_difference']:.1e}",
                 "" if norm is None else f"{norm:.1e}",
             ]
         elif one.get("precision") != "float32" and main in exact.get(_task(one), {}):
             reference = exact[_task(one)]
             norms = one.get("gradient_norm"), reference.get("gradient_norm")
             yield [
-                *(name, "float32, same card", f"{one[main] / reference[main] - 1:.1e}"),
+                name,
+                "float32, same card",
+                f"{one[main] / reference[main] - 1:.1e}",
                 "" if None in norms else f"{norms[0] / norms[1] - 1:.1e}",
             ]
 

@@ -152,7 +152,7 @@ def list_tasks(args: argparse.Namespace, path: Path) -> Iterator[Task]:
         yield _measuring_task(args, manifest, arguments)
         if args.peers:
             yield from _list_peers(args, manifest, arguments)
-        if manifest.kind == UPDATE and not (manifest.packed or manifest.expected):
+        if manifest.kind == UPDATE and not (manifest.packed or manifest.is_check):
             module = "benchmarks.gpu.attention"
             yield Task(manifest.name, ATTENTION, module, "jax", arguments)
 
@@ -173,18 +173,23 @@ def _training_task(args: argparse.Namespace, folder: Path) -> Task:
 def _measuring_task(
     args: argparse.Namespace, manifest: Manifest, arguments: tuple[str, ...]
 ) -> Task:
-    # Of a few rows only the outputs matter, so nothing is tuned or profiled.
-    checked = manifest.kind == UPDATE and bool(manifest.expected)
-    arguments += ("--runs=1", "--profile=0") if checked else (f"--runs={args.runs}",)
+    if manifest.is_check:
+        # Nothing is tuned or profiled. TensorFloat-32 would hide a small fault.
+        arguments += ("--runs=1", "--profile=0")
+        if manifest.precision == "float32":
+            arguments += ("--full_float32",)
+    else:
+        arguments += (f"--runs={args.runs}",)
     module = "benchmarks.gpu.measure"
-    return Task(manifest.name, OURS, module, "jax", arguments, tuned=not checked)
+    tuned = not manifest.is_check
+    return Task(manifest.name, OURS, module, "jax", arguments, tuned=tuned)
 
 
 def _list_peers(
     args: argparse.Namespace, manifest: Manifest, arguments: tuple[str, ...]
 ) -> Iterator[Task]:
     """Yields the processes of peers that compute what a program does."""
-    if manifest.packed or (manifest.kind == UPDATE and manifest.expected):
+    if manifest.packed or manifest.is_check:
         return
     if manifest.kind == UPDATE:
         module, by, needs = "pytorch_step", "PyTorch", "torch"

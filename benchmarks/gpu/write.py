@@ -126,35 +126,24 @@ def _list_programs(args: argparse.Namespace) -> Iterator[tuple]:
     first, *others = args.precisions
 
     def searches(precision: str, sizes: list[tuple[int, int]]) -> Iterator[tuple]:
+        config = args.configs[0]
         for rows, length in sizes:
-            name = f"search-{args.configs[0]}-{precision}-{rows}x{length}"
-            program = _make(args, name, args.configs[0], precision)
+            name = f"search-{config}-{precision}-{rows}x{length}"
+            checked = rows * length <= MOST_CHECKED
             yield (
                 write_search,
-                dataclasses.replace(
-                    program,
-                    rows=rows,
-                    source_length=length,
-                    target_length=length,
-                    checked=rows * length <= MOST_CHECKED,
-                ),
+                _make(args, name, (config, precision), (rows, length), checked=checked),
             )
 
     def updates(
-        name: str, precisions: list[str], rows: int, length: int
+        kind: str, precisions: list[str], rows: int, length: int
     ) -> Iterator[tuple]:
+        options = {"packed": kind == "packed", "checked": kind == "check"}
         for precision, config in itertools.product(precisions, args.configs):
-            program = _make(args, f"{name}-{config}-{precision}", config, precision)
+            name = f"{kind}-{config}-{precision}"
             yield (
                 write_update,
-                dataclasses.replace(
-                    program,
-                    rows=rows,
-                    source_length=length,
-                    target_length=length,
-                    packed=name == "packed",
-                    checked=name == "check",
-                ),
+                _make(args, name, (config, precision), (rows, length), **options),
             )
 
     everything = itertools.chain(
@@ -171,9 +160,15 @@ def _list_programs(args: argparse.Namespace) -> Iterator[tuple]:
 
 
 def _make(
-    args: argparse.Namespace, name: str, config_name: str, precision: str
+    args: argparse.Namespace,
+    name: str,
+    settings: tuple[str, str],
+    shape: tuple[int, int],
+    **options: bool,
 ) -> Program:
-    """Returns a program without its sizes."""
+    """Returns a program with a flagfile and precision, and with rows and a length."""
+    config_name, precision = settings
+    rows, length = shape
     config = load_config(config_name, precision=precision)
     data = dataclasses.replace(config.data, vocabulary_size=args.vocabulary_size)
     return Program(
@@ -181,7 +176,11 @@ def _make(
         config_name=config_name,
         config=dataclasses.replace(config, data=data),
         device=args.device,
+        rows=rows,
+        source_length=length,
+        target_length=length,
         beam_size=args.beam_size,
+        **options,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a step of training does differently on CPUs and on GPUs.
+"""Choices of a training step by device: what it does differently on CPUs and GPUs.
 
 The model and the mathematics of an update are the same everywhere; sums are taken in
 another order, so results differ by rounding.

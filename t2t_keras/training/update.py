@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from t2t_keras.training.devices import choices_for
 from t2t_keras.training.losses import (
     LossSums,
     alignment_cross_entropy,
@@ -144,7 +143,7 @@ class ReplicaUpdate:
         guided_alignment: float = 0.0,
         seed: int,
         jit_compile: bool,
-        logits_at_once: int = choices_for("cpu").logits_at_once,
+        logits_at_once: int,
         packed: bool = False,
     ):
         self._model = model

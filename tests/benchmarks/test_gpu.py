@@ -415,6 +415,7 @@ def tasks(tmp_path) -> list[run.Task]:
             manifest,
             name=name,
             kind="update",
+            precision="float32",
             expected=expected,
             arguments=(),
             results=(),
@@ -441,7 +442,7 @@ def test_only_what_is_timed_has_peers_and_is_tuned(
     ours, peer, _, check = tasks
     assert ours.arguments[2:] == ("--runs=20",)
     assert peer.arguments[2:] == ("--runs=20", "--seconds=60.0")
-    assert check.arguments[2:] == ("--runs=1", "--profile=0")
+    assert check.arguments[2:] == ("--runs=1", "--profile=0", "--full_float32")
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.8")
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from t2t_keras.model.transformer import Transformer
+from t2t_keras.training.devices import choices_for
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
@@ -44,6 +45,7 @@ def build_stepper(make_model, devices: int, jit_compile: bool = False, **setting
         label_smoothing=0.1,
         seed=5,
         jit_compile=jit_compile,
+        logits_at_once=choices_for("cpu").logits_at_once,
         packed=settings.pop("packed", False),
         clip_norm=settings.pop("clip_norm", None),
         guided_alignment=settings.pop("guided_alignment", 0.0),

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
+from t2t_keras.training.devices import choices_for
 from t2t_keras.training.keras_fit import LabelSmoothedCrossEntropy, fit_arguments
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
@@ -153,7 +154,12 @@ def test_updates_of_fit_are_those_of_our_loop(number, options) -> None:
     optimizer = paper_adam(schedule())
     optimizer.build(by_loop.trainable_variables)
     update = ReplicaUpdate(
-        by_loop, optimizer, label_smoothing=0.1, seed=5, jit_compile=False
+        by_loop,
+        optimizer,
+        label_smoothing=0.1,
+        seed=5,
+        jit_compile=False,
+        logits_at_once=choices_for("cpu").logits_at_once,
     )
     stepper = Stepper(update, cpu_strategy(1))
     start = values(by_loop)
