@@ -13,6 +13,7 @@ import functools
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +23,7 @@ PACKAGE = "t2t_keras"
 PROGRAMS = ("average", "translate", "train")
 # Importing a program must not load these.
 HEAVY = ("grpc", "matplotlib", "sacremoses", "tensorflow")
-COMPANIONS = ("parsing", "attention", "reports")
+COMPANIONS = ("parsing", "pictures", "reports", "server")
 
 # Prints the files of the package in which a function runs between `start` and `stop`.
 _TRACER = """
@@ -65,12 +66,14 @@ config = config_from_arguments(sys.argv[2:], source="the benchmark")
 _UPDATE = """
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
-from t2t_keras.runs import corpora, models, optimization
+from t2t_keras.runs import models
+from t2t_keras.runs.data import from_settings
+from t2t_keras.runs.training import optimization
 start()
-corpus = corpora.build_corpus(config.data)
-vocabulary = corpora.build_vocabulary(config.data, corpus)
+corpus = from_settings.build_corpus(config.data)
+vocabulary = from_settings.build_vocabulary(config.data, corpus)
 pairs = tokenize_corpus(corpus.pairs("train"), vocabulary, config.data.max_length)
-strategy = corpora.build_batching_strategy(config.data, pairs)
+strategy = from_settings.build_batching_strategy(config.data, pairs)
 batches = TrainingBatches(pairs, strategy, seed=config.training.seed)
 model = models.build_model(config, vocabulary.size)
 stepper = optimization.build_stepper(
@@ -84,7 +87,7 @@ stop()
 # A whole training run: model directory, dev set, checkpoints and progress, too.
 _TRAIN = """
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.training_run import train
+from t2t_keras.runs.training.training_run import train
 start()
 train(config, ModelDir(sys.argv[1]))
 stop()
@@ -196,8 +199,119 @@ def measure_source(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
         yield f"modules that `{program}` reaches", len(whole)
         yield f"of these at import of `{program}`", len(start)
         yield f"heavy packages at import of `{program}`", ", ".join(loaded) or "none"
+    yield "rooms of `runs/`, and imports among them", _describe_rooms(modules)
+    yield "hard dependencies", len(_hard_dependencies(ROOT))
+    for what, find in REPETITIONS.items():
+        found = [name for name, path in modules.items() for _ in find(name, path)]
+        yield what, f"{len(found)}, in {len({*found})} modules" if found else 0
     for what, matches in OPERATIONS.items():
         yield f"modules that {what}", ", ".join(find_users(modules, matches))
+
+
+def find_rooms(
+    modules: Mapping[str, Path], package: str
+) -> tuple[set[str], set[tuple[str, str]]]:
+    """Returns the modules and packages in a package, and the imports among them."""
+    depth = package.count(".") + 2
+
+    def room(name: str) -> str:
+        return ".".join(name.split(".")[:depth])
+
+    inside = {name for name in modules if name.startswith(f"{package}.")}
+    edges = {
+        (room(name), room(each))
+        for name in inside
+        for each in find_imports(modules[name], inside_functions=True) & inside
+    }
+    return {room(name) for name in inside}, {
+        edge for edge in edges if edge[0] != edge[1]
+    }
+
+
+def _describe_rooms(modules: Mapping[str, Path]) -> str:
+    rooms, edges = find_rooms(modules, f"{PACKAGE}.runs")
+    return f"{len(rooms)}, {len(edges)}"
+
+
+def _hard_dependencies(root: Path) -> list[str]:
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    return project["dependencies"]
+
+
+def setting_names(modules: Mapping[str, Path]) -> frozenset[str]:
+    """Returns the names of the settings: fields that `setting(...)` declares."""
+    names = set()
+    for name, path in modules.items():
+        for node in _nodes(path) if name.startswith(f"{PACKAGE}.settings") else ():
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                called = node.value.func if isinstance(node.value, ast.Call) else None
+                if isinstance(called, ast.Name) and called.id == "setting":
+                    names.add(node.target.id)
+    return frozenset(names)
+
+
+def find_setting_tuples(name: str, path: Path) -> Iterator[int]:
+    """Yields the line of each module-level collection of names of settings."""
+    settings = setting_names(find_modules(ROOT))
+    if name.startswith(f"{PACKAGE}.settings"):
+        return
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            texts = [
+                each.value
+                for each in ast.walk(node.value)
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            ]
+            if len(texts) > 1 and sum(text in settings for text in texts) > 1:
+                yield node.lineno
+
+
+def find_hand_written_flags(name: str, path: Path) -> Iterator[int]:
+    """Yields the line of each flag that a program defines itself."""
+    if name.startswith(f"{PACKAGE}.settings"):
+        return
+    for node in _nodes(path):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr.startswith("DEFINE_"):
+            yield node.lineno
+
+
+def find_log_parameters(name: str, path: Path) -> Iterator[int]:
+    """Yields the line of each function that takes a function to log with."""
+    for node in _nodes(path):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parameters = (*node.args.args, *node.args.kwonlyargs)
+            is_public_run = name == f"{PACKAGE}.runs.run"
+            if not is_public_run and any(each.arg == "log" for each in parameters):
+                yield node.lineno
+
+
+def find_packed_literals(name: str, path: Path) -> Iterator[int]:
+    """Yields the line of each literal that is unpacked where it stands."""
+    for node in _nodes(path):
+        if isinstance(node, ast.Starred) and isinstance(
+            node.value, ast.Tuple | ast.List
+        ):
+            yield node.lineno
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if key is None and isinstance(value, ast.Dict) and value.keys:
+                    yield node.lineno
+        elif isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                if keyword.arg is None and isinstance(keyword.value, ast.Dict):
+                    yield node.lineno
+
+
+# What is to be written once, or plainly; each finds its places in one module.
+REPETITIONS: Mapping[str, Callable[[str, Path], Iterator[int]]] = MappingProxyType(
+    {
+        "collections of setting names outside `settings/`": find_setting_tuples,
+        "flags defined by hand": find_hand_written_flags,
+        "`log` parameters below `Run`": find_log_parameters,
+        "literals unpacked in place": find_packed_literals,
+    }
+)
 
 
 def renames_files(node: ast.AST) -> bool:

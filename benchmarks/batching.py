@@ -24,7 +24,7 @@ from benchmarks.product_step import build_product_step, load_config
 from t2t_keras.input_pipeline.batches.batching_strategy import batching_summary
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
-from t2t_keras.runs import corpora
+from t2t_keras.runs.data import from_settings
 from t2t_keras.settings.config import (
     DataConfig,
     ExperimentConfig,
@@ -79,7 +79,7 @@ class StrategyTrial:
 
     def __init__(self, config: ExperimentConfig, corpus: TokenizedCorpus, words: int):
         self._name = config.data.batching
-        self._strategy = corpora.build_batching_strategy(config.data, corpus)
+        self._strategy = from_settings.build_batching_strategy(config.data, corpus)
         self._product = build_product_step(config, words, packed=self._strategy.packed)
         self._batches = TrainingBatches(corpus, self._strategy, seed=0)
         self._upcoming = iter(self._batches)
@@ -127,8 +127,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         subwords = min(args.vocabulary_size, _MAX_SUBWORDS)
         data = write_corpus(Path(folder), args.pairs, subwords)
-        text = corpora.build_corpus(data)
-        vocabulary = corpora.build_vocabulary(data, text)
+        text = from_settings.build_corpus(data)
+        vocabulary = from_settings.build_vocabulary(data, text)
         corpus = tokenize_corpus(text.pairs("train"), vocabulary, args.max_length)
     buckets, packed = (
         StrategyTrial(make_config(args, batching), corpus, args.vocabulary_size)

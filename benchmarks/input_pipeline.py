@@ -44,7 +44,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedCorpus,
     tokenize_corpus,
 )
-from t2t_keras.runs import corpora, preparation
+from t2t_keras.runs.data import from_settings, preparation
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS
 
@@ -176,7 +176,7 @@ def _measure_corpus(folder: Path, args: argparse.Namespace) -> None:
         f"{args.pairs / seconds:,.0f} pairs/s, {len(manifest.shards)} shards",
     )
     vocabulary = open_vocabulary(records, manifest.spec)
-    corpus = corpora.build_corpus(config)
+    corpus = from_settings.build_corpus(config)
     from_text: Callable[[], TokenizedCorpus] = lambda: tokenize_corpus(  # noqa: E731
         corpus.pairs("train"), vocabulary, config.max_length
     )
@@ -194,7 +194,7 @@ def _measure_batches(
     name: str, corpus: TokenizedCorpus, config: DataConfig, count: int
 ) -> None:
     start_seconds = time.perf_counter()
-    strategy = corpora.build_batching_strategy(config, corpus)
+    strategy = from_settings.build_batching_strategy(config, corpus)
     dataset = TrainingBatches(corpus, strategy, seed=_SEED).dataset()
     batches: Any = dataset.as_numpy_iterator()
     next(batches)

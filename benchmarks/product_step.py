@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import models, optimization
+from t2t_keras.runs import models
+from t2t_keras.runs.training import optimization
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import config_from_flagfile
 from t2t_keras.training.optimizer import SummedGradientAdam

@@ -25,7 +25,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from benchmarks.server_process import ServerProcess, started_server
-from t2t_keras.runs.export_settings import signature_names
+from t2t_keras.runs.export.export_settings import signature_names
 from t2t_keras.serving import signature
 
 SIGNATURES = signature_names("text", sample=False, prefix=False)

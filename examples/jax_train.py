@@ -36,8 +36,11 @@ with quiet_start_up():
     import tensorflow as tf
 
     from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
-    from t2t_keras.runs import fine_tuning, models, optimization, run_data
+    from t2t_keras.runs import models
+    from t2t_keras.runs.data import run_data
     from t2t_keras.runs.model_dir import ModelDir
+    from t2t_keras.runs.training import fine_tuning, optimization
+    from t2t_keras.runs.training.prepared_run import find_source, prepare_run
     from t2t_keras.training.backend_checkpoints import load_variables, save_variables
     from t2t_keras.training.checkpoints import CheckpointState, steps_in
     from t2t_keras.training.keras_fit import LabelSmoothedCrossEntropy, fit_arguments
@@ -83,9 +86,8 @@ def make_update(model: Any, optimizer: Any, label_smoothing: float) -> Callable:
 def build(config: ExperimentConfig, model_dir: ModelDir) -> tuple:
     """Returns data, model, optimizer and state: of the newest checkpoint, or new."""
     is_new, training = not steps_in(model_dir.checkpoints), config.training
-    init_from = training.init_from if is_new else None
-    source = fine_tuning.open_source(init_from, model_dir) if init_from else None
-    data = run_data.prepare_data(config, model_dir, log, source=source)
+    source = find_source(config, model_dir)
+    data = prepare_run(config, model_dir, log, source=source)
     words = data.vocabulary
     start = models.find_decoder_start(config.model, words)
     model = models.build_model(config, words.size, start, words.source.size)

@@ -58,15 +58,13 @@ _MODULES = (
     ("decoding.transformer_search", ("search_translations",)),
     ("errors", ("UserError",)),
     ("evaluation.comparison", ("score_translations",)),
-    ("evaluation.translator", ("TranslatedLine",)),
     ("input_pipeline.streaming", ("text_dataset",)),
     ("model.transformer", ("Transformer",)),
-    ("interop.formats", ("import_model",)),
     ("runs.finish", ("FinishedRun",)),
-    ("runs.pair_scores", ("PairScore",)),
-    ("runs.run", ("Run",)),
-    ("runs.scoring", ("EvaluationResult",)),
+    ("runs.run", ("Run", "import_model")),
     ("runs.tasks", ("Task",)),
+    ("runs.translation.pair_scores", ("PairScore",)),
+    ("runs.translation.scoring", ("EvaluationResult",)),
     ("serving.client.translation_client", ("TranslationClient",)),
     ("settings.config", ("ExperimentConfig",)),
     ("settings.flags", ("read_settings",)),
@@ -75,6 +73,7 @@ _MODULES = (
     ("training.keras_fit", ("LabelSmoothedCrossEntropy", "fit_arguments")),
     ("training.loop", ("TrainingInterrupted",)),
     ("training.schedule", ("WarmupInverseSquareRoot", "WarmupSchedule")),
+    ("translation.translator", ("TranslatedLine",)),
 )
 
 

@@ -8,15 +8,14 @@ from t2t_keras.decoding.transformer_search import (
 )
 from t2t_keras.errors import UserError as UserError
 from t2t_keras.evaluation.comparison import score_translations as score_translations
-from t2t_keras.evaluation.translator import TranslatedLine as TranslatedLine
 from t2t_keras.input_pipeline.streaming import text_dataset as text_dataset
-from t2t_keras.interop.formats import import_model as import_model
 from t2t_keras.model.transformer import Transformer as Transformer
 from t2t_keras.runs.finish import FinishedRun as FinishedRun
-from t2t_keras.runs.pair_scores import PairScore as PairScore
 from t2t_keras.runs.run import Run as Run
-from t2t_keras.runs.scoring import EvaluationResult as EvaluationResult
+from t2t_keras.runs.run import import_model as import_model
 from t2t_keras.runs.tasks import Task as Task
+from t2t_keras.runs.translation.pair_scores import PairScore as PairScore
+from t2t_keras.runs.translation.scoring import EvaluationResult as EvaluationResult
 from t2t_keras.serving.client.translation_client import (
     TranslationClient as TranslationClient,
 )
@@ -35,6 +34,7 @@ from t2t_keras.training.schedule import (
 from t2t_keras.training.schedule import (
     WarmupSchedule as WarmupSchedule,
 )
+from t2t_keras.translation.translator import TranslatedLine as TranslatedLine
 
 __version__: str
 

@@ -50,8 +50,8 @@ _BEST = flags.DEFINE_integer(
 
 def main() -> int:
     """Averages checkpoints; returns the exit status."""
-    from t2t_keras.runs import averaging
     from t2t_keras.runs.model_dir import ModelDir
+    from t2t_keras.runs.training import averaging
 
     model_dir = ModelDir(program.require_flag("model_dir"))
     averaging.check_selection(*_selection())

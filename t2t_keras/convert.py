@@ -54,22 +54,22 @@ _TARGET_SPACE = flags.DEFINE_integer(
 
 def main() -> int:
     """Imports the model; returns the exit status."""
-    from t2t_keras.interop import model_directory
     from t2t_keras.interop.formats import read_model
+    from t2t_keras.runs.training import imported_run
 
     source_format = program.require_flag("from")
     path = Path(program.require_flag("model_dir"))
-    model_directory.check_new(path)
+    imported_run.check_new(path)
     source = Path(program.require_flag("input"))
     imported = read_model(source_format, source, _TARGET_SPACE.value)
-    model = model_directory.write_model_dir(
+    model = imported_run.write_model_dir(
         imported,
         path,
         source_format,
         languages=(_SOURCE_LANGUAGE.value, _TARGET_LANGUAGE.value),
         log=program.log,
     )
-    size = model_directory.describe(imported, model)
+    size = imported_run.describe(imported, model)
     print(f"imported {_INPUT.value} to {path}: {size}")
     return 0
 

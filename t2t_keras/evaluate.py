@@ -28,7 +28,7 @@ import json
 
 from absl import flags
 
-from t2t_keras.runs import ensembles
+from t2t_keras.runs.translation import ensembles
 from t2t_keras.settings import program
 from t2t_keras.settings.config import TOKENIZERS
 
@@ -189,7 +189,7 @@ _NO_FILES = (
 def main() -> int:
     """Scores a model or files; returns the exit status."""
     if _ALIGNMENTS.value or _GOLD_ALIGNMENTS.value:
-        from t2t_keras.runs.alignment_files import evaluate_alignments
+        from t2t_keras.runs.translation.alignment_evaluation import evaluate_alignments
 
         values = program.flag_values(_OF_ALIGNMENTS)
         print(evaluate_alignments(values, program.log), end="")
@@ -210,7 +210,7 @@ def _score_model() -> str:
 
 
 def _score_files() -> str:
-    from t2t_keras.runs.file_scoring import ScoredFiles, score_files
+    from t2t_keras.runs.translation.file_scoring import ScoredFiles, score_files
 
     names = "hypotheses", "reference", "extra_reference", "target_language"
     files = ScoredFiles(*program.flag_values(names).values())

@@ -19,12 +19,14 @@ from types import MappingProxyType
 
 from absl import flags
 
-from t2t_keras.runs import ensembles
-from t2t_keras.runs.export_settings import (
+from t2t_keras.runs.export.export_settings import (
+    SAVED_MODELS,
     ExportSettings,
     check_flags,
+    check_one_model,
     parse_batch_sizes,
 )
+from t2t_keras.runs.translation import ensembles
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
@@ -145,21 +147,15 @@ _FOR_ONE_FORMAT = MappingProxyType(
         ),
     }
 )
-_SAVED_MODELS_ONLY = (
-    "is for SavedModels: models of other formats are one Transformer, with its whole "
-    "vocabulary. Leave it out, or choose --format=text or ids."
-)
 _NO_EFFECT = (
     "has no effect: settings of the search are chosen when this format is used."
 )
-_SAVED_MODELS = ("text", "ids")
 
 
 def main() -> int:
     """Exports in each format; returns the exit status."""
     from t2t_keras.decoding.sampling import Sampling
-    from t2t_keras.interop.exports import TOOLKITS, export_model
-    from t2t_keras.runs import exporting
+    from t2t_keras.runs.export.formats import export_model
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.require_flag("model_dir"))
@@ -173,25 +169,23 @@ def main() -> int:
         sample=None if sampling is None else Sampling(**sampling),
         **program.flag_values(_SETTINGS),
     )
-    is_alone = not {*_SAVED_MODELS, "transformers"} & {*_FORMAT.value}
+    is_alone = not {*SAVED_MODELS, "transformers"} & {*_FORMAT.value}
     for name in _MODEL.given_search() if is_alone else ():
         program.log(f"warning: --{name} {_NO_EFFECT}")
+    options = program.flag_values(("quantization", "allow_approximate"))
     for export_format in dict.fromkeys(_FORMAT.value):
-        if export_format in TOOLKITS:
-            options = program.flag_values(("quantization", "allow_approximate"))
-            options |= {"decoding": settings.decoding, "log": program.log}
-            version = export_model(trained, model_dir, export_format, **options)
-        else:
-            version = exporting.export(trained, model_dir, export_format, settings)
-            exporting.log_kept_files(model_dir, export_format, settings, program.log)
+        version = export_model(
+            trained, model_dir, export_format, settings, log=program.log, **options
+        )
         print(f"exported step {trained.step:,} to {version}")
     return 0
 
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
-    if {*_FORMAT.value} - {*_SAVED_MODELS}:
-        program.refuse_flags(("ensemble_with", "shortlist"), _SAVED_MODELS_ONLY)
+    for export_format in _FORMAT.value:
+        one_model = program.flag_values(("ensemble_with", "shortlist"))
+        check_one_model(export_format, **one_model)
     for name, (names, reason) in _FOR_ONE_FORMAT.items():
         if name not in _FORMAT.value:
             program.refuse_flags(names, reason)

@@ -94,12 +94,21 @@ define_config_flags()
 def main() -> int:
     """Prepares or verifies; returns the exit status."""
     from t2t_keras.input_pipeline.records.manifest import verify_records
-    from t2t_keras.runs import preparation, shortlists
+    from t2t_keras.runs.data import preparation
+    from t2t_keras.text.stored_vocabulary import load_vocabulary
+    from t2t_keras.translation.lexicon import make_shortlist
 
     if _SHORTLIST.value:
-        files = config_from_flags().data, _ALIGNMENTS.value or "", _SHORTLIST.value
+        data = config_from_flags().data
         with program.progress_bar(None, "lines") as bar:
-            about = shortlists.make_shortlist(*files, bar.reset, bar.update)
+            about = make_shortlist(
+                load_vocabulary(data.vocabulary_file or ""),
+                (data.train_source, data.train_target),
+                _ALIGNMENTS.value or "",
+                _SHORTLIST.value,
+                bar.reset,
+                bar.update,
+            )
         print(about)
         return 0
     folder = Path(program.require_flag("output"))

@@ -32,7 +32,7 @@ define_config_flags()
 
 def main() -> int:
     """Starts the workers and waits for them; returns their highest exit status."""
-    from t2t_keras.runs.local_workers import launch_local
+    from t2t_keras.runs.training.local_workers import launch_local
 
     arguments = remove_flag("num_workers", sys.argv[1:])
     return launch_local(_NUM_WORKERS.value, arguments)

@@ -45,12 +45,13 @@ def main(folders: Sequence[str]) -> int:
 
 def _scored_texts(run) -> tuple[list[str], list[str]] | None:
     """Returns sources and references of the scored split; None if it is missing."""
-    from t2t_keras.runs import corpora, scoring
+    from t2t_keras.runs.data import from_settings
     from t2t_keras.runs.tasks import task_for
+    from t2t_keras.runs.translation import scoring
 
     split = run.config.training.score_split
     try:
-        corpus = corpora.build_corpus(run.config.data, (split,), log=program.log)
+        corpus = from_settings.build_corpus(run.config.data, (split,), log=program.log)
         test_set = scoring.read_split(corpus, split)
     except (UserError, KeyError, OSError) as error:
         print(f"warning: {run.name}: no {split} set: {error}", file=sys.stderr)

@@ -24,16 +24,16 @@ from absl import flags
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import Interrupted
-from t2t_keras.serving.server.other_flags import (
+from t2t_keras.server.tf_serving.other_flags import (
     check_other_flags,
     define_other_flags,
 )
-from t2t_keras.serving.server.settings import (
+from t2t_keras.server.tf_serving.settings import (
     ServerSettings,
     base_path_flag,
     exports_below,
 )
-from t2t_keras.serving.translation_api.flags import (
+from t2t_keras.server.translation_api.flags import (
     API_FLAGS,
     define_translation_api_flags,
     read_translation_api_flags,
@@ -255,11 +255,11 @@ def main(_: Sequence[str]) -> int:
     """Serves until a signal arrives, then exits with the status of the signal."""
     api, server = read_translation_api_flags()
     if server:
-        from t2t_keras.serving.translation_api.runner import serve_translation_api
+        from t2t_keras.server.translation_api.runner import serve_translation_api
 
         number = serve_translation_api(api.complete(server), _log)
     else:
-        from t2t_keras.serving.server.development_server import serve_until_signal
+        from t2t_keras.server.tf_serving.development_server import serve_until_signal
 
         number = serve_until_signal(_settings(), _log, api)
     print(Interrupted(number), file=sys.stderr, flush=True)

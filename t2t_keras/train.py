@@ -29,9 +29,9 @@ define_config_flags()
 
 def main() -> int:
     """Trains, averages, scores and exports; returns the exit status."""
-    from t2t_keras.runs.fine_tuning import list_weights
     from t2t_keras.runs.finish import train_and_finish
     from t2t_keras.runs.model_dir import ModelDir
+    from t2t_keras.runs.training.fine_tuning import list_weights
     from t2t_keras.training.loop import TrainingInterrupted
 
     config = config_from_flags()

@@ -25,7 +25,7 @@ from t2t_keras.files.lines import (
     open_input,
     open_prefixes,
 )
-from t2t_keras.runs import ensembles
+from t2t_keras.runs.translation import ensembles
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
@@ -129,7 +129,7 @@ _EXCLUDED = (
 def main() -> int:
     """Translates; returns the exit status."""
     from t2t_keras.decoding.sampling import Sampling
-    from t2t_keras.runs import line_translation
+    from t2t_keras.runs.translation import line_translation
 
     sampling = _SAMPLING.values()
     request = line_translation.TranslationRequest(

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras.attention.request import KINDS, Choice, PictureRequest, parse_heads
 from t2t_keras.errors import UserError
+from t2t_keras.pictures.request import KINDS, Choice, PictureRequest, parse_heads
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags(
@@ -94,7 +94,7 @@ _FORMAT = flags.DEFINE_enum(
 
 def main() -> int:
     """Draws the pictures; returns the exit status."""
-    from t2t_keras.attention import pictures, sentence_attention
+    from t2t_keras.pictures import pictures, sentence_attention
 
     model = sentence_attention.open_attention_model(
         _MODEL.model_dir.value,

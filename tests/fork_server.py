@@ -33,9 +33,9 @@ MODULES = (
     "tensorflow_text",
     "t2t_keras.runs.run",
     "t2t_keras.runs.finish",
-    "t2t_keras.runs.training_run",
-    "t2t_keras.runs.exporting",
-    "t2t_keras.serving.server.development_server",
+    "t2t_keras.runs.training.training_run",
+    "t2t_keras.runs.export.saved_model",
+    "t2t_keras.server.tf_serving.development_server",
 )
 
 

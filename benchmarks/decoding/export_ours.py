@@ -14,7 +14,8 @@ from benchmarks.decoding.write import base_config, build_model
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
-from t2t_keras.runs import exporting, models
+from t2t_keras.runs import models
+from t2t_keras.runs.export import saved_model
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.ids_module import IdsModule, compile_search
@@ -45,7 +46,7 @@ def main() -> None:
         step=0,
         task=task_for(config.data.target_language),
     )
-    trained = exporting.cast_to_precision(trained, args.precision)
+    trained = models.cast_to_precision(trained, args.precision)
 
     def search(
         source: Tensor,
@@ -65,7 +66,7 @@ def main() -> None:
             growing=growing,
         )
 
-    served = exporting.build_served_model(trained, EXTRA)
+    served = saved_model.build_served_model(trained, EXTRA)
     module = IdsModule(
         dataclasses.replace(
             served,

@@ -17,10 +17,10 @@ import numpy as np
 from keras import ops
 
 from benchmarks.decoding import measured
+from t2t_keras.interop.ctranslate2.writer import Architecture, write_ctranslate2
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
-from t2t_keras.runs.ctranslate2_export import model_weights, position_encodings
-from t2t_keras.serving.export.ctranslate2_model import Architecture, write_ctranslate2
+from t2t_keras.runs.export.ctranslate2 import model_weights, position_encodings
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 # Length of the longest source and translation.

@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.equality.cases import CASES, KILLED, SHORT, STEPS, Case
 from benchmarks.equality.served import call_signatures
-from t2t_keras.runs.workers import free_ports
+from t2t_keras.runs.training.workers import free_ports
 
 # Values of metrics.jsonl that depend on the machine's speed.
 _TIMED = re.compile("time$|_seconds$|_per_second$|utilization$")

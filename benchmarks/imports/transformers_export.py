@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.imports.routes import count_equal
 from benchmarks.imports.transformers_mt import PROGRAM
 from t2t_keras import Run
-from t2t_keras.interop.marian_mt.export import export_transformers
 from t2t_keras.runs import models
+from t2t_keras.runs.export.transformers import export_transformers
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.config import DecodingConfig
 from t2t_keras.text.padding import pad_sentences, shift_right

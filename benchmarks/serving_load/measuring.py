@@ -18,7 +18,7 @@ from benchmarks.serving_load.loops import (
     expected_answers,
 )
 from benchmarks.serving_load.slow_clients import slow_clients
-from t2t_keras.runs.workers import free_ports
+from t2t_keras.runs.training.workers import free_ports
 
 NORMAL_CLIENTS = 16
 SLOW_CLIENTS = 16

@@ -2,7 +2,7 @@
 
 from benchmarks.product_step import build_product_step, make_synthetic_batch
 from benchmarks.training_step import measured
-from t2t_keras.runs import optimization
+from t2t_keras.runs.training import optimization
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 
 

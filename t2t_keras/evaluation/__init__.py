@@ -1,1 +1,1 @@
-"""Evaluation: BLEU, chrF, and translation of many lines."""
+"""Evaluation: BLEU, chrF, TER, alignment error rate, and comparison of systems."""

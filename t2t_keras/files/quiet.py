@@ -1,6 +1,7 @@
-"""Quiet start-up of TensorFlow."""
+"""Quiet start-up of TensorFlow, and quiet use."""
 
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -66,3 +67,18 @@ def _hold_standard_error() -> Iterator[None]:
             lines = [line for line in held if not (hidden and hidden.match(line))]
             if lines:
                 os.write(2, b"".join(lines))
+
+
+@contextlib.contextmanager
+def tensorflow_warnings_off() -> Iterator[None]:
+    """Silences TensorFlow's warnings in a block, or in a decorated function.
+
+    They are advice for whoever writes the graphs, such as how often they are traced.
+    """
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    logger.setLevel(max(level, logging.ERROR))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,1 +1,1 @@
-"""Models of other toolkits: import into model directories, and export."""
+"""Models of other toolkits: readers and writers, which know no run."""

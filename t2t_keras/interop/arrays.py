@@ -214,3 +214,11 @@ def as_float32(array: np.ndarray, name: str) -> np.ndarray:
     if not np.isfinite(array).all():
         raise UserError(f"{name} has numbers that are NaN or infinite.")
     return array
+
+
+def pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
+    """Returns [H * size, D] from [H * K, D]: each head's rows, then rows of zeros."""
+    heads_HKD = rows.reshape(num_heads, -1, rows.shape[1])
+    missing = size - heads_HKD.shape[1]
+    padded = np.pad(heads_HKD, [(0, 0), (0, missing), (0, 0)])
+    return padded.reshape(num_heads * size, -1)

@@ -1,20 +1,16 @@
-"""The formats that can be imported."""
+"""Formats of other toolkits that can be read."""
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from t2t_keras.errors import UserError, did_you_mean
-from t2t_keras.files.paths import expand
-from t2t_keras.interop.ctranslate2_model import read_ctranslate2
+from t2t_keras.interop.ctranslate2.reader import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
 from t2t_keras.interop.marian_mt.reader import read_transformers
-from t2t_keras.interop.model_directory import check_new, write_model_dir
 from t2t_keras.interop.opennmt_tf import read_opennmt_tf
 from t2t_keras.interop.tensor2tensor import read_tensor2tensor
-from t2t_keras.runs.run import Run
 
 READERS: Mapping[str, Callable[..., ImportedModel]] = MappingProxyType(
     {
@@ -25,44 +21,6 @@ READERS: Mapping[str, Callable[..., ImportedModel]] = MappingProxyType(
         "tensor2tensor": read_tensor2tensor,
     }
 )
-
-
-def import_model(
-    source_format: str,
-    source: str | os.PathLike[str],
-    model_dir: str | os.PathLike[str],
-    *,
-    source_language: str | None = None,
-    target_language: str | None = None,
-    target_space_id: int | None = None,
-    log: Callable[[str], object] = lambda _: None,
-) -> Run:
-    """Imports a model of another toolkit, and returns it as a run.
-
-    Args:
-        source_format: A name in `READERS`, such as "marian".
-        source: Folder of the model, or the file with its weights.
-        model_dir: Model directory to write, which must not exist.
-        source_language: Code of the language to translate from. Default: as the source
-            says, or "und" for undetermined.
-        target_language: The same of the language to translate to.
-        target_space_id: As in `read_model`.
-        log: Called with warnings.
-
-    Raises:
-        UserError: If the model cannot be imported; nothing is written then.
-    """
-    path = expand(model_dir)
-    run = Run(path, log=log)
-    check_new(path)
-    write_model_dir(
-        read_model(source_format, expand(source), target_space_id),
-        path,
-        source_format,
-        languages=(source_language, target_language),
-        log=log,
-    )
-    return run
 
 
 def read_model(
@@ -95,8 +53,13 @@ def read_model(
     except UserError:
         raise
     except (
-        *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError),
-        *(RecursionError, MemoryError),
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
     ) as error:
         raise UserError(
             f"A setting of {path} is missing, or of another kind than expected: "

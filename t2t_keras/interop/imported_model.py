@@ -60,7 +60,7 @@ ReadArray = Callable[[], np.ndarray]
 """Reads an array from a file. Only one array at a time is in memory."""
 
 
-class Rows:
+class ReorderedRows:
     """Rows of an array in another order; a part is copied when it is asked for.
 
     Args:
@@ -109,7 +109,7 @@ def read_settings(path: Path, expected: str) -> dict[str, Any]:
     return content
 
 
-ReadWeight = Callable[[], np.ndarray | Rows]
+ReadWeight = Callable[[], np.ndarray | ReorderedRows]
 """Reads a weight of our model."""
 
 
@@ -214,7 +214,9 @@ class IdMap:
             raise UserError(f"The vocabulary has {twice!r} twice, which is ambiguous.")
         return cls(ours, [special[i] for i in sorted(special)] + others)
 
-    def rows(self, read: ReadArray, *, added: float = 0.0) -> Callable[[], Rows]:
+    def rows(
+        self, read: ReadArray, *, added: float = 0.0
+    ) -> Callable[[], ReorderedRows]:
         """Returns the reader of an array [V, ...] with its rows in our order.
 
         A row that two of our ids have is there twice.
@@ -224,7 +226,7 @@ class IdMap:
             added: Value of added rows.
         """
 
-        def read_rows() -> Rows:
+        def read_rows() -> ReorderedRows:
             array = read()
             count = len(set(self.original_ids) - {None})
             if len(array) != count:
@@ -232,7 +234,7 @@ class IdMap:
                     f"A weight of the model has {len(array)} rows, and the vocabulary "
                     f"{count} pieces. They do not belong together."
                 )
-            return Rows(array, self.original_ids, added)
+            return ReorderedRows(array, self.original_ids, added)
 
         return read_rows
 
@@ -246,7 +248,7 @@ class IdMap:
         """Whether the source lacks a row."""
         return None in self.original_ids
 
-    def output_bias(self, read: ReadArray | None) -> Callable[[], Rows] | None:
+    def output_bias(self, read: ReadArray | None) -> Callable[[], ReorderedRows] | None:
         """Returns the reader of the logits' bias, so that added rows are never likely.
 
         None if there is none, and no row was added.

@@ -27,7 +27,7 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
-    Rows,
+    ReorderedRows,
     embedding_options,
     read_settings,
     without_dropout,
@@ -292,7 +292,7 @@ def _map_embeddings(
 
 
 def _add_vector(
-    rows: Callable[[], Rows], vectors: ReadArray, number: int
+    rows: Callable[[], ReorderedRows], vectors: ReadArray, number: int
 ) -> np.ndarray:
     """Returns rows that give, times sqrt(D), the scaled rows plus a vector."""
     vector = vectors()[number]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from t2t_keras.errors import UserError
-from t2t_keras.parsing.alignment import DELETED_MARKS
+from t2t_keras.parsing.tag_matching import DELETED_MARKS
 from t2t_keras.parsing.trees import EMPTY_ELEMENT, ROOT, Tree, walk
 
 # DELETE_LABEL: words with one of these parts of speech are taken out before words

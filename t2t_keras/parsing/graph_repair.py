@@ -10,7 +10,7 @@ Shapes: B sentences, M symbols, T parts of speech and W words of the longest.
 
 from typing import NamedTuple
 
-from t2t_keras.parsing.alignment import (
+from t2t_keras.parsing.tag_matching import (
     OWN_TAGS,
     align_tags_in_graph,
     tag_kinds_in_graph,

@@ -7,7 +7,7 @@ of each word. The words themselves are left out: they are the source.
 
 from collections.abc import Iterator, Sequence
 
-from t2t_keras.parsing.alignment import OWN_TAGS, align_tags, tag_kind, word_kind
+from t2t_keras.parsing.tag_matching import OWN_TAGS, align_tags, tag_kind, word_kind
 from t2t_keras.parsing.trees import (
     ROOT,
     UNKNOWN,
@@ -61,7 +61,7 @@ def repair_tree(symbols: str, words: Sequence[str]) -> Tree:
 
        - If their numbers are equal, they are paired in order. Otherwise they are
          aligned with the fewest changes, for which a word is only known as a certain
-         punctuation mark or as no mark (`t2t_keras.parsing.alignment`). Parts of
+         punctuation mark or as no mark (`t2t_keras.parsing.tag_matching`). Parts of
          speech without a word are dropped.
        - A word whose part of speech is missing or of the wrong kind gets a default:
          its own for a punctuation mark, NN for any other word.

@@ -7,25 +7,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from t2t_keras.errors import MissingPackage
-from t2t_keras.runs import (
-    averaging,
-    corpora,
-    exporting,
-    models,
-    scoring,
-    training_run,
-    workers,
-)
-from t2t_keras.runs.export_settings import ExportSettings
+from t2t_keras.runs import models
+from t2t_keras.runs.data import from_settings
+from t2t_keras.runs.export.export_settings import SAVED_MODELS, ExportSettings
+from t2t_keras.runs.export.saved_model import export_saved_model, newest_export
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task
+from t2t_keras.runs.training import averaging, training_run, workers
+from t2t_keras.runs.translation import scoring
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import make_paths_absolute
 from t2t_keras.training.progress import OnRecord
 from t2t_keras.training.strategy import is_chief
-
-# Formats that every run is exported in at its end.
-FORMATS = ("text", "ids")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +126,7 @@ def finish(
     evaluation = _evaluate(model_dir, trained, log)
     settings = ExportSettings(config.decoding)
     exports = {}
-    for export_format in FORMATS if config.training.export_at_end else ():
+    for export_format in SAVED_MODELS if config.training.export_at_end else ():
         try:
             exports[export_format] = export_once(
                 trained, model_dir, export_format, settings, log
@@ -149,7 +142,7 @@ def _evaluate(
     """Returns the scores on --score_split; None if the corpus has no such split."""
     config = trained.config
     split = config.training.score_split
-    corpus = corpora.build_corpus(config.data, (split,), trained.task, log)
+    corpus = from_settings.build_corpus(config.data, (split,), trained.task, log)
     if split not in corpus.splits:
         return None
     log(f"translating the {split} set …")
@@ -179,9 +172,8 @@ def export_once(
     log: Callable[[str], object],
 ) -> Path:
     """Returns the export of these weights and settings, after writing it if missing."""
-    version = exporting.newest_export(trained, model_dir, export_format, settings)
+    version = newest_export(trained, model_dir, export_format, settings)
     if version is None:
         log(f"exporting {export_format} …")
-        version = exporting.export(trained, model_dir, export_format, settings)
-        exporting.log_kept_files(model_dir, export_format, settings, log)
+        version = export_saved_model(trained, model_dir, export_format, settings, log)
     return version

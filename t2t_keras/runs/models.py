@@ -15,7 +15,6 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.shortlist import Shortlist
 from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.translator import Search, Translator
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.tasks import Task, task_for, with_tokenizer
@@ -23,6 +22,7 @@ from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelCon
 from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
+from t2t_keras.translation.translator import Search, Translator
 
 # Maximum concurrent searches on CPUs. Each needs its own memory.
 _MAX_SEARCHES = 4
@@ -322,6 +322,29 @@ def load_trained(
     tokenize = model_dir.run_card().get("bleu_tokenizer", config.training.tokenize)
     task = with_tokenizer(task or task_for(config.data.target_language), tokenize)
     return TrainedModel(model, vocabulary, config, path, state.step, task)
+
+
+def cast_to_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
+    """Returns the model with its weights stored in the dtype that it computes in.
+
+    Args:
+        trained: A model, whose weights are float32 in any precision. The others of its
+            ensemble are cast too.
+        precision: float32 or bfloat16. Default: that of the run, but float32 for
+            float16, which is slow on CPUs.
+    """
+    others = tuple(cast_to_precision(each, precision) for each in trained.others)
+    trained = dataclasses.replace(trained, others=others)
+    trained_in = trained.config.training.precision
+    if precision is None:
+        precision = "bfloat16" if trained_in == "bfloat16" else "float32"
+    if precision == trained_in == "float32":
+        return trained
+    model = Transformer(**trained.model.sizes, dtype=precision)
+    model.build()
+    for ours, theirs in zip(model.weights, trained.model.weights, strict=True):
+        ours.assign(tf.cast(theirs.value, ours.dtype))
+    return dataclasses.replace(trained, model=model)
 
 
 def check_fingerprint(

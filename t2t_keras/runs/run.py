@@ -6,9 +6,7 @@ for line in run.translate(["The dog sleeps."], n_best=2):
     print(line.text)
 """
 
-import contextlib
 import dataclasses
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,57 +16,41 @@ import keras
 import tensorflow as tf
 
 from t2t_keras.decoding.sampling import Sampling
-from t2t_keras.errors import (
-    UserError,
-    check_at_least,
-    check_list,
-    did_you_mean,
-)
-from t2t_keras.evaluation.translator import TranslatedLine
-from t2t_keras.files.atomic import file_sha256
+from t2t_keras.errors import UserError, check_at_least, check_list
 from t2t_keras.files.keras_import import check_backend
 from t2t_keras.files.lines import pair_prefixes
 from t2t_keras.files.paths import expand
+from t2t_keras.files.quiet import tensorflow_warnings_off
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.model.sentence_maps import SentenceMaps
-from t2t_keras.runs import averaging, ensembles, models, scoring
+from t2t_keras.runs import models
+from t2t_keras.runs.data.run_data import open_data
 from t2t_keras.runs.finish import FinishedRun, train_and_finish
-from t2t_keras.runs.line_translation import LineTranslator, TranslationRequest
-from t2t_keras.runs.map_maker import MapMaker
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
-from t2t_keras.runs.pair_scores import PairScore, check_pairs, score_pairs
-from t2t_keras.runs.run_data import prepare_data
-from t2t_keras.runs.scoring import EvaluationResult, score
 from t2t_keras.runs.tasks import Task
-from t2t_keras.runs.word_alignment import build_aligner
+from t2t_keras.runs.training import averaging
+from t2t_keras.runs.translation import ensembles, scoring
+from t2t_keras.runs.translation.line_translation import (
+    LineTranslator,
+    TranslationRequest,
+)
+from t2t_keras.runs.translation.map_maker import map_sentence
+from t2t_keras.runs.translation.pair_scores import PairScore, check_pairs, score_pairs
+from t2t_keras.runs.translation.scoring import EvaluationResult, score
+from t2t_keras.runs.translation.word_aligner import build_aligner
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.word_alignments import Link
-from t2t_keras.training.checkpoints import checkpoint_digest
 from t2t_keras.training.progress import OnRecord
+from t2t_keras.translation.translator import TranslatedLine
 
 # Lines that are read, sorted by length, and translated together.
 _LINES_PER_CHUNK = 1024
 
 
-@contextlib.contextmanager
-def _warnings_off() -> Iterator[None]:
-    """Silences TensorFlow's warnings in a block, or in a decorated function.
-
-    They are advice for whoever writes the graphs, such as how often they are traced.
-    """
-    logger = tf.get_logger()
-    level = logger.level
-    logger.setLevel(max(level, logging.ERROR))
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 def _without_warnings(lines: Iterator[TranslatedLine]) -> Iterator[TranslatedLine]:
     """Yields the same lines; TensorFlow's warnings are off while they are computed."""
     while True:
-        with _warnings_off():
+        with tensorflow_warnings_off():
             line = next(lines, None)
         if line is None:
             return
@@ -110,8 +92,7 @@ class Run:
         self.model_dir = ModelDir(path)
         self._task = task
         self._log = log
-        self._trained: models.TrainedModel | None = None
-        self._loaded: list[tuple[Path, str]] = []
+        self._models = ensembles.LastLoaded()
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -126,7 +107,7 @@ class Run:
         """The settings of the run, once it has started."""
         return self.model_dir.config()
 
-    @_warnings_off()
+    @tensorflow_warnings_off()
     def train(
         self,
         settings: ExperimentConfig | None = None,
@@ -253,11 +234,11 @@ class Run:
         run packs its batches. The text is read and tokenized first.
         """
         config = self.settings
-        data = prepare_data(config, self.model_dir, self._log, self._task, writes=False)
+        data = open_data(config, self.model_dir, self._log, self._task, writes=False)
         batches = TrainingBatches(data.train, data.batching, seed=config.training.seed)
         return batches.dataset()
 
-    @_warnings_off()
+    @tensorflow_warnings_off()
     def score(
         self,
         pairs: Iterable[tuple[str | bytes, str | bytes]],
@@ -274,7 +255,7 @@ class Run:
         """
         return score_pairs(self.trained(checkpoint), check_pairs(pairs), on_progress)
 
-    @_warnings_off()
+    @tensorflow_warnings_off()
     def align(
         self,
         pairs: Iterable[tuple[str | bytes, str | bytes]],
@@ -295,7 +276,7 @@ class Run:
         pairs = check_pairs(pairs)
         return aligner.align(pairs, on_progress=on_progress)
 
-    @_warnings_off()
+    @tensorflow_warnings_off()
     def evaluate(  # noqa: PLR0913 - each is optional, and by name
         self,
         source: scoring.Paths = (),
@@ -326,7 +307,7 @@ class Run:
             output: File for the translations, instead of the model directory.
             on_progress: Called with the number of sentences done since the last call.
             **options: Settings of the search, as in `translate`, and further options of
-                `t2t_keras.runs.scoring.score`.
+                `t2t_keras.runs.translation.scoring.score`.
         """
         tokenize = options.get("tokenize")
         saves = not (output or source or ensemble_with or shortlist or tokenize)
@@ -383,7 +364,7 @@ class Run:
             )
         return self.model_dir.averaged / f"step-{state.step}"
 
-    @_warnings_off()
+    @tensorflow_warnings_off()
     def export(
         self,
         export_format: str = "text",
@@ -394,35 +375,33 @@ class Run:
         shortlist_size: int | None = None,
         **options: Any,
     ) -> Path:
-        """Writes a SavedModel for servers, and returns its folder.
+        """Writes a model for servers and other programs, and returns its folder.
 
         Args:
-            export_format: "text", for text in and out, or "ids", for token ids.
+            export_format: "text", a SavedModel with text in and out; "ids", one with
+                token ids; "ctranslate2"; "transformers"; or "keras".
             checkpoint: The weights to use.
             ensemble_with: Runs or checkpoints whose models are exported with it.
             shortlist: As in `translate`.
             shortlist_size: As in `translate`.
             **options: Settings of the search, as in `translate`, and fields of
-                `ExportSettings`, such as `n_best` or `batch_sizes`.
+                `ExportSettings`, such as `n_best` or `batch_sizes`; `quantization` for
+                CTranslate2, `allow_approximate` for transformers.
         """
-        from t2t_keras.runs import exporting
-        from t2t_keras.runs.export_settings import ExportSettings
+        from t2t_keras.runs.export.export_settings import (
+            ExportSettings,
+            check_one_model,
+        )
+        from t2t_keras.runs.export.formats import export_model
 
-        export_fields = {field.name for field in dataclasses.fields(ExportSettings)}
-        search_fields = {field.name for field in dataclasses.fields(DecodingConfig)}
-        names = sorted(export_fields | search_fields)
-        for name in options.keys() - names:
-            raise UserError(
-                f"There is no option {name!r} of an export."
-                f"{did_you_mean(name, names)} ExportSettings lists them."
-            )
-        search = {name: options.pop(name) for name in options.keys() - export_fields}
-        decoding = self.settings.decoding.override(**search)
-        settings = ExportSettings(decoding, **options)
+        check_one_model(export_format, ensemble_with, shortlist)
+        of_others = "quantization", "allow_approximate"
+        others = {name: options.pop(name) for name in of_others if name in options}
+        settings = ExportSettings.from_options(self.settings.decoding, options)
         trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
-        version = exporting.export(trained, self.model_dir, export_format, settings)
-        exporting.log_kept_files(self.model_dir, export_format, settings, self._log)
-        return version
+        return export_model(
+            trained, self.model_dir, export_format, settings, log=self._log, **others
+        )
 
     def export_ctranslate2(
         self, quantization: str = "float32", *, checkpoint: Checkpoint = "averaged"
@@ -439,11 +418,9 @@ class Run:
         Raises:
             UserError: If CTranslate2 has no such model or storage type.
         """
-        from t2t_keras.runs.ctranslate2_export import export_ctranslate2
-
-        trained = self.trained(checkpoint)
-        base = self.model_dir.export_ctranslate2
-        return export_ctranslate2(trained, base, quantization)
+        return self.export(
+            "ctranslate2", checkpoint=checkpoint, quantization=quantization
+        )
 
     def export_keras(self, *, checkpoint: Checkpoint = "averaged") -> Path:
         """Writes model.keras and the vocabulary, and returns their folder.
@@ -451,11 +428,9 @@ class Run:
         Args:
             checkpoint: The weights to use.
         """
-        from t2t_keras.runs.keras_export import export_keras
+        return self.export("keras", checkpoint=checkpoint)
 
-        return export_keras(self.trained(checkpoint), self.model_dir.export_keras)
-
-    @_warnings_off()
+    @tensorflow_warnings_off()
     def attention(
         self,
         source: str,
@@ -470,22 +445,7 @@ class Run:
             target: Its translation. Default: the model's own.
             checkpoint: The weights to use.
         """
-        trained = self.trained(checkpoint)
-        adapter = trained.task.text_adapter(splits_words=True)
-        source = trained.vocabulary.source.normalize(adapter.source(source))
-        if target is None:
-            # The model's own output: a parser's symbols, not a tree.
-            decoding = trained.config.decoding
-            translator = trained.keep(
-                ("attention", decoding),
-                lambda: models.build_translator(
-                    trained.model, trained.vocabulary, decoding
-                ),
-            )
-            target = translator.translate([source])[0].text
-        make_maps = trained.keep("attention", lambda: MapMaker(trained))
-        [(maps, _)] = make_maps([source], [target])
-        return maps
+        return map_sentence(self.trained(checkpoint), source, target)
 
     def trained(
         self,
@@ -496,23 +456,9 @@ class Run:
     ) -> models.TrainedModel:
         """Returns the model with its vocabulary and settings, and those with it."""
         self.model_dir.config()  # raises if this is not a model directory
-        if shortlist is not None:
-            shortlist = expand(shortlist)
-        ensembles.check(self.path, ensemble_with, shortlist, shortlist_size)
-        path = self.model_dir.find_checkpoint(checkpoint)
-        paths = [path, *ensembles.find_checkpoints(ensemble_with)]
-        # An average of other checkpoints can replace one in the same folder.
-        found = [(each, checkpoint_digest(each)) for each in paths]
-        if shortlist is not None:
-            found.append((shortlist, f"{shortlist_size} {file_sha256(shortlist)}"))
-        if self._trained is not None and self._loaded == found:
-            return self._trained
-        self._trained = None  # frees its memory before another is loaded
-        trained = ensembles.load(
-            self.path, path, paths[1:], shortlist, shortlist_size, self._task
+        return self._models.load(
+            self.path, checkpoint, ensemble_with, shortlist, shortlist_size, self._task
         )
-        self._trained, self._loaded = trained, found
-        return trained
 
     def _translator(
         self,
@@ -530,3 +476,44 @@ class Run:
             ("translate", decoding, request),
             lambda: LineTranslator(trained, decoding, request),
         )
+
+
+def import_model(
+    source_format: str,
+    source: str | os.PathLike[str],
+    model_dir: str | os.PathLike[str],
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    target_space_id: int | None = None,
+    log: Callable[[str], object] = lambda _: None,
+) -> Run:
+    """Imports a model of another toolkit, and returns it as a run.
+
+    Args:
+        source_format: Name of its format, such as "marian"; see `read_model`.
+        source: Folder of the model, or the file with its weights.
+        model_dir: Model directory to write, which must not exist.
+        source_language: Code of the language to translate from. Default: as the source
+            says, or "und" for undetermined.
+        target_language: The same of the language to translate to.
+        target_space_id: As in `read_model`.
+        log: Called with warnings.
+
+    Raises:
+        UserError: If the model cannot be imported; nothing is written then.
+    """
+    from t2t_keras.interop.formats import read_model
+    from t2t_keras.runs.training.imported_run import check_new, write_model_dir
+
+    path = expand(model_dir)
+    run = Run(path, log=log)
+    check_new(path)
+    write_model_dir(
+        read_model(source_format, expand(source), target_space_id),
+        path,
+        source_format,
+        languages=(source_language, target_language),
+        log=log,
+    )
+    return run

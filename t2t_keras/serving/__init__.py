@@ -1,1 +1,1 @@
-"""Serving: the exported SavedModel, a gRPC client, and a server for development."""
+"""Serving: the exported SavedModel and its signature, and a gRPC client."""

@@ -8,9 +8,12 @@ Shapes: B rows of a batch, L length.
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.training.devices import choices_for, current_device
+from t2t_keras.training.losses import LossSums
 from t2t_keras.training.strategy import num_processes
 from t2t_keras.training.update import (
     ROW_NUMBERS,
@@ -230,6 +233,44 @@ class Stepper:
         flags_spec = StepFlags(counts=flag, stop=number, timed=flag)
         signature = [self._distributed_signature(batch_spec, accumulated), flags_spec]
         return tf.function(run, input_signature=signature, autograph=False)
+
+
+def build_evaluator(model: keras.Model, max_tokens: int | None = None) -> Stepper:
+    """Returns a stepper that evaluates a model, without XLA, and never trains it.
+
+    Args:
+        model: As in `ReplicaUpdate`.
+        max_tokens: As in `Stepper`.
+    """
+    update = ReplicaUpdate(
+        model,
+        None,
+        label_smoothing=0.0,
+        seed=0,
+        jit_compile=False,
+        logits_at_once=choices_for(current_device()).logits_at_once,
+    )
+    return Stepper(update, tf.distribute.get_strategy(), max_tokens=max_tokens)
+
+
+def loss_sums(
+    stepper: Stepper,
+    batches: Iterable[Batch],
+    on_batch: Callable[[], object] = lambda: None,
+) -> LossSums:
+    """Returns the loss sums over batches, without dropout and label smoothing.
+
+    Args:
+        stepper: Evaluates the model.
+        batches: The batches.
+        on_batch: Called after each batch.
+    """
+    total = [0.0, 0.0, 0.0]
+    for batch in batches:
+        sums = stepper.evaluate(batch).losses
+        total = [a + float(b) for a, b in zip(total, sums, strict=True)]
+        on_batch()
+    return LossSums(*total)
 
 
 def shard_batch(batch: Batch, replica: int, num_local: int) -> Batch:

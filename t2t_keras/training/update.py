@@ -118,7 +118,7 @@ class ReplicaUpdate:
             its `output_embeddings` [V, D], plus its `output_bias` [V] unless that is
             None or missing, are the logits. With `with_attention=True` it returns
             attention [B, H, T, S] too.
-        optimizer: Built; used by `train` only.
+        optimizer: Built; used by `train` only, None for an update that never trains.
         averages: Moving averages of the weights to update too; None for none.
         clip_norm: Maximum norm of the mean gradient, to which larger gradients are
             scaled (gradient clipping by global norm); None for no limit.
@@ -135,7 +135,7 @@ class ReplicaUpdate:
     def __init__(  # noqa: PLR0913 - every option of an update
         self,
         model: keras.Model,
-        optimizer: SummedGradientAdam,
+        optimizer: SummedGradientAdam | None,
         *,
         averages: WeightAverages | None = None,
         clip_norm: float | None = None,
@@ -147,7 +147,7 @@ class ReplicaUpdate:
         packed: bool = False,
     ):
         self._model = model
-        self._optimizer = optimizer
+        self._optimizer: Any = optimizer  # None only where `train` is never called
         self._averages = averages
         self._clip_norm = clip_norm
         self._label_smoothing = label_smoothing

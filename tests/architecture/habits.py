@@ -16,9 +16,9 @@ LONGEST_FUNCTION = 60
 EXPLAINED_SKIPS = frozenset(
     {
         "tests/parsing/test_evalb_table.py",
-        "tests/attention/browser.py",
+        "tests/pictures/browser.py",
         "tests/benchmarks/test_gpu_peers.py",
-        "tests/serving/server/test_conformance.py",
+        "tests/server/tf_serving/test_conformance.py",
         "tests/system/c_programs.py",
         "tests/system/test_network_examples.py",
         "tests/with_jax.py",

@@ -300,7 +300,7 @@ def test_nothing_below_runs_sees_settings_or_a_run() -> None:
 
 
 def test_the_core_imports_parsing_in_one_place_and_no_other_companion() -> None:
-    companions = ("parsing", "attention", "reports", "interop")
+    companions = ("parsing", "pictures", "reports", "server")
     core = [path for path in (ROOT / "t2t_keras").glob("*/**/*.py")]
     for path in core:
         name = path.relative_to(ROOT / "t2t_keras")

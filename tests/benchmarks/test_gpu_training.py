@@ -27,9 +27,12 @@ from benchmarks.gpu.training.folder import (
 from benchmarks.gpu.training.packed_batches import PackedBatches
 from benchmarks.product_step import build_product_step
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
-from t2t_keras.runs import corpora, models, optimization
+from t2t_keras.runs import models
+from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.run_data import prepare_data
+from t2t_keras.runs.training import optimization
+from t2t_keras.runs.training.prepared_run import prepare_run
+from t2t_keras.training.step import loss_sums
 from tests.forked import run_python
 from tests.with_jax import run_with_jax
 
@@ -103,7 +106,7 @@ def data(folder, tmp_path_factory):
     """Settings of the training of seed 7, and its data as `train` prepares them."""
     copy = shutil.copytree(folder / "x-de-data", tmp_path_factory.mktemp("copy") / "x")
     config = ModelDir(copy).config()
-    return config, prepare_data(config, ModelDir(copy), lambda _: None)
+    return config, prepare_run(config, ModelDir(copy), lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -231,9 +234,7 @@ def test_the_model_directory_is_one_of_train(folder, data, killed, tmp_path) -> 
         config.training, trained.model, None, tf.distribute.get_strategy()
     )
     assert run_data.dev is not None
-    sums = optimization.loss_sums(
-        stepper, corpora.build_evaluation(config.data, run_data.dev)
-    )
+    sums = loss_sums(stepper, from_settings.build_evaluation(config.data, run_data.dev))
     _, about = load_averaged(folder, killed / "whole")
     loss = sums.log_loss_sum / sums.token_count
     assert about["averaged_dev_loss"] == pytest.approx(loss, rel=1e-5)

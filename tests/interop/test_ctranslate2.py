@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
-from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.imported_run import write_model_dir
 from tests.interop.ctranslate2_files import (
     variables_of,
     vocabulary,

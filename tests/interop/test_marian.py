@@ -7,9 +7,9 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
-from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
+from t2t_keras.runs.training.imported_run import write_model_dir
 from tests.interop.marian_faults import FAULTS
 from tests.interop.marian_files import (
     MARIAN,

@@ -11,8 +11,8 @@ import yaml
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
-from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.imported_run import write_model_dir
 from tests.interop.opennmt_tf_files import (
     FEATURES,
     KERNEL,

@@ -10,8 +10,8 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
-from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.imported_run import write_model_dir
 from tests.interop.small_models import TOLERANCE, V, max_error, small_weights
 from tests.interop.t2t_files import (
     hparams_of,

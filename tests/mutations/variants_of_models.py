@@ -349,7 +349,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "the rows of an import keep the order of its source",
         "t2t_keras.interop.imported_model",
-        "Rows.__getitem__",
+        "ReorderedRows.__getitem__",
         "self._ids[part]",
         "np.sort(self._ids)[part]",
     ),

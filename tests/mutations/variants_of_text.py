@@ -188,7 +188,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a translation goes to the next line",
-        "t2t_keras.evaluation.translator",
+        "t2t_keras.translation.translator",
         "Translator.translate",
         "zip(batch, batch_hypotheses, strict=True)",
         "zip(sorted(batch), batch_hypotheses, strict=True)",
@@ -251,7 +251,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "links stay with pairs that were left out",
-        "t2t_keras.runs.corpora",
+        "t2t_keras.runs.data.from_settings",
         "with_links",
         "select_rows(links, is_kept)",
         "links",
@@ -265,7 +265,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a paragraph loses the spacing between its sentences",
-        "t2t_keras.evaluation.paragraphs",
+        "t2t_keras.translation.paragraphs",
         "translate_paragraphs",
         "best.text + space",
         "best.text",

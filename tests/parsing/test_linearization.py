@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.parsing.trees import Tree, read_trees
 from tests.parsing.random_trees import TREES, deep_tree
-from tests.parsing.test_alignment import slow_alignment
 from tests.parsing.test_punctuation import MARKS
+from tests.parsing.test_tag_matching import slow_alignment
 
 JUNK = st.lists(
     st.sampled_from(

@@ -4,7 +4,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.parsing.alignment import (
+from t2t_keras.parsing.tag_matching import (
     OWN_TAGS,
     tag_kind,
     tag_kinds_in_graph,

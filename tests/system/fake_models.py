@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from tests.server.translation_api.fake_backend import FakeBackend
 from tests.serving.fake_server import read_texts
-from tests.serving.translation_api.fake_backend import FakeBackend
 
 
 def answer_by(backend: FakeBackend):

@@ -12,8 +12,8 @@ import pytest
 
 from t2t_keras.reports.ablation.results import read_results
 from tests.forked import REPOSITORY, run_python
-from tests.system.in_process import run_program
-from tests.system.runs import SETTINGS, write_corpus
+from tests.in_process import run_program
+from tests.runs.small_runs import SETTINGS, write_corpus
 
 
 def arguments(folder: Path) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
 from tests.forked import REPOSITORY
-from tests.system.in_process import run_program
-from tests.system.reverse_task import reversed_pairs, write_split
+from tests.in_process import run_program
+from tests.runs.reverse_task import reversed_pairs, write_split
 
 # Smaller than the page's model, and few updates; packed, so that starts matter.
 SMALL = (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.system.in_process import run_program
+from tests.in_process import run_program
 
 
 @pytest.fixture

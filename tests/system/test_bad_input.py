@@ -1,7 +1,7 @@
 """User errors: one message each, exit status 2, no partial files."""
 
-from tests.system.in_process import run_program
-from tests.system.reverse_task import reversed_pairs, write_split
+from tests.in_process import run_program
+from tests.runs.reverse_task import reversed_pairs, write_split
 
 SMALL = (
     "--vocabulary_size=280",

@@ -19,15 +19,18 @@ from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.model.layers import FeedForward
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import corpora, models, optimization
+from t2t_keras.runs import models
+from t2t_keras.runs.data import from_settings
+from t2t_keras.runs.training import optimization
 from t2t_keras.settings.config import (
     DataConfig,
     TrainingConfig,
 )
 from t2t_keras.settings.flags import config_from_flagfile
+from t2t_keras.training import step
 from tests.forked import REPOSITORY
 from tests.reference import transformer_np
-from tests.system.random_model import (
+from tests.runs.random_model import (
     CONFIG,
     make_scorer,
     pad_ids,
@@ -35,7 +38,7 @@ from tests.system.random_model import (
     random_model,
     random_vocabulary,
 )
-from tests.system.reverse_task import write_split
+from tests.runs.reverse_task import write_split
 
 EXTRA = CONFIG.decoding.extra_length
 
@@ -237,8 +240,8 @@ def test_dev_loss_does_not_depend_on_the_batches(read, vocabulary, stepper):
     expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)
     for tokens_per_batch in (24, 4096):
         data = dataclasses.replace(CONFIG.data, tokens_per_batch=tokens_per_batch)
-        batches = corpora.build_evaluation(data, corpus)
-        sums = optimization.loss_sums(stepper, batches)
+        batches = from_settings.build_evaluation(data, corpus)
+        sums = step.loss_sums(stepper, batches)
         assert sums.token_count == sum(len(target) for _, target in pairs)
         assert sums.log_loss_sum == pytest.approx(expected, rel=2e-6)
         # Without label smoothing and dropout, which training uses.
@@ -261,7 +264,9 @@ def test_training_smooths_labels_as_configured(vocabulary):
         optimization.build_optimizer(config, model),
         tf.distribute.get_strategy(),
     )
-    batch = next(iter(corpora.build_evaluation(CONFIG.data, dev_corpus(vocabulary))))
+    batch = next(
+        iter(from_settings.build_evaluation(CONFIG.data, dev_corpus(vocabulary)))
+    )
     logits_BTV = ops.convert_to_numpy(model(batch)).astype("float64")
     targets = batch["decoder_target_tokens"]
     costs_BT = np.array([
@@ -276,7 +281,7 @@ def test_training_smooths_labels_as_configured(vocabulary):
 
 def test_a_target_without_its_source_is_refused():
     with pytest.raises(UserError, match="--dev_target also needs --dev_source"):
-        corpora.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
+        from_settings.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
 
 
 def test_text_files_replace_the_dataset_of_a_flagfile(tmp_path):
@@ -286,9 +291,9 @@ def test_text_files_replace_the_dataset_of_a_flagfile(tmp_path):
         train_source=(str(tmp_path / "train.source"),),
         train_target=(str(tmp_path / "train.target"),),
     )
-    assert list(corpora.build_corpus(data).splits) == ["train"]
+    assert list(from_settings.build_corpus(data).splits) == ["train"]
     # Only the requested splits are opened; here, none.
-    assert list(corpora.build_corpus(data, ("test",)).splits) == []
+    assert list(from_settings.build_corpus(data, ("test",)).splits) == []
 
 
 def test_a_vocabulary_is_learned_from_both_sides_or_read(tmp_path, vocabulary):
@@ -297,12 +302,12 @@ def test_a_vocabulary_is_learned_from_both_sides_or_read(tmp_path, vocabulary):
     target.write_text("\n".join(["xxy xxy"] * 9))
     corpus = open_corpus(files={"train": ([source], [target])})
     data = DataConfig(vocabulary_size=268)
-    learned = corpora.build_vocabulary(data, corpus)
+    learned = from_settings.build_vocabulary(data, corpus)
     assert learned.size == 268
     assert len(learned.encode("aab")) == len(learned.encode("xxy")) < 4
     path = tmp_path / "given.model"
     vocabulary.save(path)
-    read = corpora.build_vocabulary(
+    read = from_settings.build_vocabulary(
         dataclasses.replace(data, vocabulary_file=str(path)), corpus
     )
     assert read.sha256 == vocabulary.sha256
@@ -317,10 +322,10 @@ def test_another_vocabulary_s_checkpoint_is_refused(tmp_path, vocabulary):
 def test_the_batching_strategy_follows_the_settings(vocabulary):
     corpus = dev_corpus(vocabulary)
     data = dataclasses.replace(CONFIG.data, tokens_per_batch=48, max_shapes=3)
-    buckets = corpora.build_batching_strategy(data, corpus)
+    buckets = from_settings.build_batching_strategy(data, corpus)
     assert not buckets.packed
     assert 1 < len(buckets.shapes) <= 3
-    packed = corpora.build_batching_strategy(
+    packed = from_settings.build_batching_strategy(
         dataclasses.replace(data, batching="pack"), corpus
     )
     assert packed.packed

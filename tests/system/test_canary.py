@@ -6,16 +6,16 @@ import time
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.server.tf_serving.configs import read_models
+from t2t_keras.server.tf_serving.development_server import watch_config
+from t2t_keras.server.tf_serving.errors import ServingError
+from t2t_keras.server.tf_serving.loading import Loader
+from t2t_keras.server.tf_serving.models import Models, WatchOptions
+from t2t_keras.server.tf_serving.versions import Retries
 from t2t_keras.serving.export.server_files import write_server_files
-from t2t_keras.serving.server.configs import read_models
-from t2t_keras.serving.server.development_server import watch_config
-from t2t_keras.serving.server.errors import ServingError
-from t2t_keras.serving.server.loading import Loader
-from t2t_keras.serving.server.models import Models, WatchOptions
-from t2t_keras.serving.server.versions import Retries
 from tests.forked import REPOSITORY
-from tests.serving.server.clients import QUICK, request, wait_until
-from tests.serving.server.fake_model import save
+from tests.server.tf_serving.clients import QUICK, request, wait_until
+from tests.server.tf_serving.fake_model import save
 
 POLICY = "model_version_policy { latest { num_versions: 1 } }"
 

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from t2t_keras.serving.client.file_translation import FileTranslation
 from tests.forked import REPOSITORY
+from tests.in_process import run_program
 from tests.serving.fake_server import (
     RefusalError,
     answer_nbest,
@@ -25,7 +26,6 @@ from tests.serving.fake_server import (
     shout,
 )
 from tests.system.hostile_lines import LINES
-from tests.system.in_process import run_program
 
 SOURCE = b"a b c\n\nd\xc3\xbc\n"
 

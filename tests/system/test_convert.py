@@ -14,10 +14,10 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
+from tests.in_process import run_program
 from tests.interop.marian_files import POST, write_marian
 from tests.interop.small_models import PIECES, V, first_layers, small_weights
 from tests.interop.tokenizer_files import write_spm_pair
-from tests.system.in_process import run_program
 
 LINES = ("w4w18w7", "w3 w9", "", "w5?w6", "漢字w8", "w4" * 9)
 

@@ -19,16 +19,16 @@ import pytest
 import sentencepiece
 
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.translator import Translator
 from t2t_keras.interop.formats import read_model
-from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
-from t2t_keras.runs.ctranslate2_export import export_ctranslate2
+from t2t_keras.runs.export.ctranslate2 import export_ctranslate2
 from t2t_keras.runs.models import TrainedModel
+from t2t_keras.runs.training.imported_run import write_model_dir
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
-from tests.system.in_process import run_program
-from tests.system.random_model import (
+from t2t_keras.translation.translator import Translator
+from tests.in_process import run_program
+from tests.runs.random_model import (
     CONFIG,
     as_trained_model,
     make_next_scorer,

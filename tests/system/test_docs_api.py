@@ -10,7 +10,7 @@ from tests.forked import REPOSITORY, run_python
 from tests.interop.marian_files import POST, write_marian
 from tests.interop.small_models import first_layers, small_weights
 from tests.interop.tokenizer_files import write_spm_pair
-from tests.system.random_model import random_lines
+from tests.runs.random_model import random_lines
 
 # In place of the page's data and model, which take long.
 SMALL = """

@@ -13,12 +13,12 @@ from types import MappingProxyType
 import pytest
 
 from t2t_keras.input_pipeline.records.manifest import read_manifest
-from t2t_keras.runs import exporting
+from t2t_keras.runs.export import saved_model
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.forked import REPOSITORY, command_path
+from tests.in_process import run_program
 from tests.serving.fake_server import serve, shout
-from tests.system.in_process import run_program
 
 SMALL = (
     *("--vocabulary_size=290", "--max_length=40", "--tokens_per_batch=400"),
@@ -120,7 +120,7 @@ def sandbox(short_run, tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def fake_export(monkeypatch):
     """SavedModels take long; test_search_options.py makes and serves one."""
-    monkeypatch.setattr(exporting, "export", lambda *_: Path("export/1"))
+    monkeypatch.setattr(saved_model, "export_saved_model", lambda *_: Path("export/1"))
 
 
 @pytest.mark.slow

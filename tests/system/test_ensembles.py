@@ -17,15 +17,18 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
-from t2t_keras.runs import ensembles, exporting
+from t2t_keras.runs import models
+from t2t_keras.runs.export import export_card, saved_model
+from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.run import Run
+from t2t_keras.runs.translation import ensembles
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from tests.in_process import run_program
 from tests.reference.beam_np import plain_beam_search
-from tests.system.in_process import run_program
-from tests.system.random_model import (
+from tests.runs.random_model import (
     CONFIG,
     make_next_scorer,
     pad_ids,
@@ -33,7 +36,7 @@ from tests.system.random_model import (
     random_model,
     random_vocabulary,
 )
-from tests.system.replace_settings import replace_settings
+from tests.runs.replace_settings import replace_settings
 
 LINES = ("the old tree", "", "Haus läuft a green house")
 SECOND = MappingProxyType(
@@ -259,10 +262,10 @@ def test_ensembles_are_refused_where_they_mean_nothing(runs):
 def test_every_model_is_cast_to_the_precision_of_an_export(runs):
     first, second = runs
     trained = Run(first.path).trained(ensemble_with=[second.path])
-    cast = exporting.cast_to_precision(trained, "bfloat16")
+    cast = models.cast_to_precision(trained, "bfloat16")
     for model in cast.search_model.models:
         assert {weight.dtype for weight in model.weights} == {"bfloat16"}
-    same = exporting.cast_to_precision(trained, "float32")
+    same = models.cast_to_precision(trained, "float32")
     assert same.search_model.models == trained.search_model.models
 
 
@@ -283,7 +286,7 @@ def test_an_export_translates_and_scores_as_the_ensemble(runs, mixture):
         assert first.vocabulary().decode(row.tolist()) == line.text
         assert score == pytest.approx(line.hypotheses[0].score, abs=3e-5)
     trained = run.trained(ensemble_with=others)
-    served = exporting.build_served_model(trained, CONFIG.decoding.extra_length)
+    served = saved_model.build_served_model(trained, CONFIG.decoding.extra_length)
     source, target = tf.constant([encode(LINES[0])]), encode("a house")
     log_probs = served.target_log_probs(source, tf.constant([target]))
     log_prob = mixture.log_prob(LINES[0], target)
@@ -305,8 +308,8 @@ def test_an_export_translates_and_scores_as_the_ensemble(runs, mixture):
 
 def test_an_ensemble_of_one_is_recorded_as_before(runs):
     trained = Run(runs[0].path).trained()
-    assert exporting._describe_others(trained) == {}
-    settings = exporting.ExportSettings(CONFIG.decoding)
-    assert "ensemble_with" not in exporting._identity(trained, settings)
+    assert export_card._describe_others(trained) == {}
+    settings = ExportSettings(CONFIG.decoding)
+    assert "ensemble_with" not in export_card.identity(trained, settings)
     together = dataclasses.replace(trained, others=(trained,))
-    assert "ensemble_with" in exporting._identity(together, settings)
+    assert "ensemble_with" in export_card.identity(together, settings)

@@ -11,10 +11,10 @@ import sacrebleu
 
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.comparison import score_translations
-from t2t_keras.runs import scoring
+from t2t_keras.runs.translation import scoring
 from t2t_keras.settings import program
-from tests.system.in_process import run_program
-from tests.system.replace_settings import replace_settings
+from tests.in_process import run_program
+from tests.runs.replace_settings import replace_settings
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from t2t_keras.serving.export.validation import (
 )
 from t2t_keras.training.checkpoints import steps_in
 from tests.forked import ForkedProcess
-from tests.system.in_process import run_program
-from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
+from tests.in_process import run_program
+from tests.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 
 def describe(infos):
@@ -92,7 +92,7 @@ def test_the_signatures_are_those_that_servers_rely_on(reverse_run):
 
 
 def test_every_op_is_one_that_a_server_of_2_20_has(reverse_run):
-    """For exports in bfloat16 and with XLA, see tests/system/test_exporting.py."""
+    """For bfloat16 and XLA, see tests/runs/export/test_saved_model.py."""
     run = reverse_run.model_dir
     ops = [
         list_ops(read_meta_graph(base / "1")) for base in (run.export, run.export_ids)

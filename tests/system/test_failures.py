@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from t2t_keras.training.checkpoints import steps_in
-from tests.system import forked_programs
-from tests.system.runs import (
+from tests import forked_programs
+from tests.runs.small_runs import (
     STEPS,
     TIMEOUT_SECONDS,
     Run,

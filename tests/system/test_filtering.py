@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs import run_data
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.prepared_run import prepare_run
 from tests.forked import REPOSITORY
-from tests.system.in_process import run_program
-from tests.system.replace_settings import replace_settings
-from tests.system.reverse_task import reversed_pairs
-from tests.system.runs import assert_same_batches, prepare_records
+from tests.in_process import run_program
+from tests.runs.replace_settings import replace_settings
+from tests.runs.reverse_task import reversed_pairs
+from tests.runs.small_runs import assert_same_batches, prepare_records
 
 FILTERS = ("copied", "duplicates")
 
@@ -39,7 +39,7 @@ def filtered(unfiltered):
 
 def load(config, path, lines=None):
     log = (lines if lines is not None else []).append
-    return run_data.prepare_data(config, ModelDir(path), log)
+    return prepare_run(config, ModelDir(path), log)
 
 
 def test_records_are_filtered_as_their_text_is(filtered, unfiltered, tmp_path):
@@ -144,7 +144,7 @@ def test_each_text_of_a_mixture_is_filtered_by_itself(filtered, tmp_path):
     assert rows[-2:] == [f"{part}:2\tcopied\tb\tb", f"{part}:3\tduplicates\tb a\ta b"]
     # Another worker of the run writes no file.
     rejected.unlink()
-    run_data.prepare_data(mixed, ModelDir(tmp_path / "run"), print, writes=False)
+    prepare_run(mixed, ModelDir(tmp_path / "run"), print, writes=False)
     assert not rejected.exists()
 
 

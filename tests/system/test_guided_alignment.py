@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from t2t_keras import Run, UserError, fit_arguments, read_settings
-from t2t_keras.runs import corpora, training_run
+from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
-from t2t_keras.runs.run_data import prepare_data
-from t2t_keras.runs.word_alignment import WordAligner
+from t2t_keras.runs.training import training_run
+from t2t_keras.runs.training.prepared_run import prepare_run
+from t2t_keras.runs.translation.word_aligner import WordAligner
 from t2t_keras.text.word_alignments import word_numbers
-from tests.system.in_process import run_program
-from tests.system.runs import SETTINGS, write_corpus
+from tests.in_process import run_program
+from tests.runs.small_runs import SETTINGS, write_corpus
 
 PAIRS = 100
 
@@ -89,7 +90,7 @@ def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
         "--vocabulary_size=280",
     )
     log = []
-    data = prepare_data(config, ModelDir(tmp_path / "run"), log.append)
+    data = prepare_run(config, ModelDir(tmp_path / "run"), log.append)
     kept = [i for i in range(20) if lines[i] != targets[i] and i not in (3, 8, 11)]
     assert 10 < len(kept) < 17
     assert len(data.train) == 2 * len(kept)
@@ -164,7 +165,9 @@ def test_its_flagfile_trains_without_it(corpus, tmp_path):
     files = [tmp_path / name for name in ("a.align", "b.align.gz")]
     resumed = read_settings(parent.flagfile, train_alignments=files)
     links = [
-        corpora.read_links(each.data, corpora.build_corpus(each.data), print)
+        from_settings.read_links(
+            each.data, from_settings.build_corpus(each.data), print
+        )
         for each in (resumed, config)
     ]
     np.testing.assert_array_equal(links[0].tokens, links[1].tokens)

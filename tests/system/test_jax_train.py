@@ -17,7 +17,7 @@ from t2t_keras.training.checkpoints import (
     read_weights,
     steps_in,
 )
-from tests.system.runs import write_corpus
+from tests.runs.small_runs import write_corpus
 from tests.with_jax import REPOSITORY, run_with_jax
 
 EXAMPLE = str(REPOSITORY / "examples/jax_train.py")

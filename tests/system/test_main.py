@@ -9,7 +9,7 @@ import pytest
 
 from t2t_keras.__main__ import PROGRAMS, console_script, main
 from tests.forked import REPOSITORY
-from tests.system.in_process import run_main
+from tests.in_process import run_main
 
 
 def test_every_program_is_listed_and_has_a_script():

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from t2t_keras.attention.sentence_attention import attention_of_export
 from t2t_keras.errors import MissingPackage
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
+from t2t_keras.pictures.sentence_attention import attention_of_export
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.forked import REPOSITORY

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from benchmarks.server_process import BATCHING, started_server
-from t2t_keras.runs.workers import free_ports
+from t2t_keras.runs.training.workers import free_ports
 from tests.forked import REPOSITORY
 from tests.system.shouting import Shouting, save_model
 

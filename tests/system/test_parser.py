@@ -16,8 +16,8 @@ from t2t_keras.serving.export.validation import (
     open_session,
     read_meta_graph,
 )
-from tests.system.in_process import run_program
-from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
+from tests.in_process import run_program
+from tests.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 # Two updates are enough: output is a tree even from an untrained model.
 SETTINGS = (

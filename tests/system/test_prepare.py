@@ -1,15 +1,23 @@
 """The prepare program: help, printed report, --verify and exit status."""
 
 import dataclasses
+import os
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.records.manifest import read_manifest
-from t2t_keras.runs import preparation
+from t2t_keras.runs.data import preparation
 from t2t_keras.settings.flags import flatten
-from tests.system.in_process import run_program
+from tests import forked_programs
+from tests.forked import REPOSITORY
+from tests.in_process import run_program
+from tests.runs.reverse_task import reversed_pairs, write_split
+from tests.runs.small_runs import read_files
 
 
 @pytest.fixture
@@ -76,3 +84,61 @@ def test_help_lists_only_the_data_settings(config):
         assert f"\n  --{name}" not in done.stdout
     settings = set(dataclasses.asdict(config.data))
     assert unused < settings < set(flatten(config))
+
+
+@pytest.mark.slow
+def test_after_kills_at_random_the_records_are_the_same(tmp_path):
+    pairs = reversed_pairs(6_000, seed=5)
+    flags = (
+        *write_split(tmp_path, "train", pairs),
+        "--vocabulary_size=280",
+        "--pairs_per_shard=300",
+        "--workers=2",
+    )
+    (whole := tmp_path / "whole").mkdir()
+    done = run_program("prepare", f"--output={whole}", *flags)
+    assert done.status == 0, done.stderr
+    folder = tmp_path / "killed"
+    command = f"--output={folder}", *flags
+    for shards in (1, 9):
+        process = forked_programs.start(command, tmp_path / "log", program="prepare")
+        while len(list(folder.glob("train-*"))) < shards:
+            assert process.poll() is None
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        assert not (folder / "manifest.json").exists()
+    done = run_program("prepare", f"--output={folder}", *flags)
+    assert done.status == 0, done.stderr
+    complete = int(done.stderr.split(" of 20 shards are complete")[0].split("\n")[-1])
+    assert 9 <= complete < 20
+    assert read_files(folder) == read_files(whole)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_processes_with_one_message(tmp_path):
+    flags = (
+        *write_split(tmp_path, "train", reversed_pairs(9_000, seed=5)),
+        "--vocabulary_size=280",
+        "--pairs_per_shard=300",
+        "--workers=2",
+    )
+    folder = tmp_path / "records"
+    process = subprocess.Popen(
+        (sys.executable, "-m", "t2t_keras.prepare", f"--output={folder}", *flags),
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # its own process group, as in a terminal
+        text=True,
+    )
+    while not (folder / "train-00003").exists():
+        assert process.poll() is None
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate()
+    assert (process.returncode, output) == (130, "")
+    *shards, last = errors.splitlines()[1:]
+    assert all(line.startswith("train-") for line in shards)
+    assert last.startswith("stopped by SIGINT; finished shards are kept.")
+    assert not list(folder.glob(".*"))

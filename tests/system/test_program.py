@@ -10,7 +10,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.settings.flags import accept_model_dir
-from tests.system.in_process import ProgramResult, run_main, run_program
+from tests.in_process import ProgramResult, run_main, run_program
 
 
 def run(*arguments: str, main=lambda: None, **settings: bool) -> ProgramResult:

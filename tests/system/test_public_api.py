@@ -26,10 +26,10 @@ from t2t_keras import (
     import_model,
     read_settings,
 )
-from t2t_keras.runs.scoring import EvaluationResult
 from t2t_keras.runs.tasks import TranslationTask
+from t2t_keras.runs.translation.scoring import EvaluationResult
 from t2t_keras.settings.flags import make_paths_absolute
-from tests.system.reverse_task import reversed_pairs, write_split
+from tests.runs.reverse_task import reversed_pairs, write_split
 
 SOURCES = ("abc", "", "gfedcba", "hij")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import REPOSITORY, command_path, run_python
-from tests.serving.server.clients import wait_until
+from tests.server.tf_serving.clients import wait_until
 
 
 def code_blocks(language=""):

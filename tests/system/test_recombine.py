@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from t2t_keras.parsing.trees import read_trees
-from tests.system.in_process import run_program
+from tests.in_process import run_program
 
 TREEBANK = """( (S (NP-SBJ-1 (DT the) (NN dog))
      (VP (VBZ sleeps) (S (-NONE- *-1))) (. .)))

@@ -11,8 +11,8 @@ import pytest
 
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training.checkpoints import read_state, steps_in
-from tests.system.in_process import run_program
-from tests.system.programs import Program, Programs
+from tests.in_process import run_program
+from tests.programs import Program, Programs
 
 # The flags of the paper's big run, with a small model on the bundled corpus.
 SETTINGS = (

@@ -14,7 +14,7 @@ import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
 
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
-from tests.system.in_process import run_program
+from tests.in_process import run_program
 
 RELEASES = Path(__file__).with_name("releases")
 # For float32 on another machine, where sums may have another order.

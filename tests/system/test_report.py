@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.runs.model_dir import ModelDir
-from tests.system.in_process import run_program
-from tests.system.replace_settings import replace_settings
+from tests.in_process import run_program
+from tests.runs.replace_settings import replace_settings
 
 
 def test_a_report_of_a_real_run(own_short_run: ModelDir, short_run) -> None:

@@ -10,21 +10,25 @@ import pytest
 from benchmarks.server_process import started_server
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.files.lines import line_seed
-from t2t_keras.runs import exporting
-from t2t_keras.runs.export_settings import ExportSettings
-from t2t_keras.runs.line_translation import LineTranslator, TranslationRequest
+from t2t_keras.runs.export import export_card, saved_model
+from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.translation.line_translation import (
+    LineTranslator,
+    TranslationRequest,
+)
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
-from tests.system.in_process import run_program
-from tests.system.random_model import (
+from tests.in_process import run_program
+from tests.runs.random_model import (
     CONFIG,
     as_trained_model,
     random_lines,
     random_model,
+    random_trained_model,
     random_vocabulary,
+    strings,
 )
-from tests.system.test_exporting import random_trained_model, strings
 
 DECODING = CONFIG.decoding.override(
     beam_size=3,
@@ -46,7 +50,9 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
     settings = ExportSettings(
         DECODING, n_best=2, batch_sizes=(4,), sample=sampling, prefix=True
     )
-    version = exporting.export(trained, ModelDir(tmp_path), "text", settings)
+    version = saved_model.export_saved_model(
+        trained, ModelDir(tmp_path), "text", settings
+    )
     assert IN_CARD.search((version / "model_card.md").read_text())
     lines = [*random_lines(5, seed=3), ""]
     prefixes = ["", "a house", "", "the", "old", "a"]
@@ -104,10 +110,10 @@ def test_an_export_without_them_is_recorded_as_before():
     plain = ExportSettings(CONFIG.decoding)
     describe = {"checkpoint": "x", "step": 1, "averaged": []}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "_describe_checkpoint", lambda _: describe)
-        before = exporting._identity(trained, plain)
-        after = exporting._identity(trained, dataclasses.replace(plain, prefix=True))
-        options = exporting._identity(trained, ExportSettings(DECODING))
+        patch.setattr(export_card, "_describe_checkpoint", lambda _: describe)
+        before = export_card.identity(trained, plain)
+        after = export_card.identity(trained, dataclasses.replace(plain, prefix=True))
+        options = export_card.identity(trained, ExportSettings(DECODING))
     assert before["decoding"] == {"beam_size": 4, "alpha": 0.6, "extra_length": 6}
     assert not {"sample", "prefix", "warm_up"} & before.keys()
     assert after == {**before, "prefix": True}

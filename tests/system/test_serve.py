@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from t2t_keras.serving.server import development_server
+from t2t_keras.server.tf_serving import development_server
 from tests.forked import ForkedProcess
-from tests.serving.server.clients import Client, refusal, wait_until
-from tests.serving.server.fake_model import save
-from tests.serving.server.warm_up_requests import predict_log, write
-from tests.system.in_process import run_program
+from tests.in_process import run_program
+from tests.server.tf_serving.clients import Client, refusal, wait_until
+from tests.server.tf_serving.fake_model import save
+from tests.server.tf_serving.warm_up_requests import predict_log, write
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import pytest
 from benchmarks.server_process import BATCHING, started_server
 from t2t_keras.serving.client.translation_client import TranslationClient
 from tests.forked import REPOSITORY, run_python
+from tests.in_process import run_program
 from tests.system.c_programs import run_c
 from tests.system.hostile_lines import LINES, LONG
-from tests.system.in_process import run_program
 
 # Each test needs a trained model, and most start a process.
 pytestmark = pytest.mark.slow

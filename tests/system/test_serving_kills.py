@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.serving_load.clients import PROTOCOLS
 from benchmarks.serving_load.measuring import answers_of_all, load_of_all
-from t2t_keras.runs.workers import free_ports
-from tests.system.programs import Programs
+from t2t_keras.runs.training.workers import free_ports
+from tests.programs import Programs
 
 # It needs a trained model and processes.
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.server_process import started_command
-from t2t_keras.runs.workers import free_ports
+from t2t_keras.runs.training.workers import free_ports
 from tests.forked import REPOSITORY
 
 pytestmark = pytest.mark.slow

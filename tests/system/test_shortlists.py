@@ -10,14 +10,14 @@ import re
 import pytest
 
 from t2t_keras import Run, UserError
-from t2t_keras.runs import exporting
-from t2t_keras.runs.export_settings import ExportSettings
-from t2t_keras.runs.shortlists import read_lexicon
+from t2t_keras.runs.export import saved_model
+from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
 from t2t_keras.text.word_alignments import format_links
-from tests.system.in_process import run_program
-from tests.system.random_model import CONFIG, pad_ids, random_lines, random_vocabulary
+from t2t_keras.translation.lexicon import read_lexicon
+from tests.in_process import run_program
+from tests.runs.random_model import CONFIG, pad_ids, random_lines, random_vocabulary
 from tests.system.test_ensembles import make_run
 
 SOURCES = (*random_lines(5, seed=3), "", "tree  Bäumelein")
@@ -171,10 +171,10 @@ def test_an_export_translates_as_the_program_and_names_its_shortlist(
         CONFIG.decoding.override(beam_size=2), max_source_length=16
     )
     trained = api.trained(shortlist=lexicon, shortlist_size=40)
-    assert exporting.newest_export(trained, run, "ids", settings) == version
+    assert saved_model.newest_export(trained, run, "ids", settings) == version
     other = api.trained(shortlist=lexicon, shortlist_size=41)
-    assert exporting.newest_export(other, run, "ids", settings) is None
-    assert exporting.newest_export(api.trained(), run, "ids", settings) is None
+    assert saved_model.newest_export(other, run, "ids", settings) is None
+    assert saved_model.newest_export(api.trained(), run, "ids", settings) is None
     with pytest.raises(UserError, match="--shortlist_size must be at least 25"):
         options["shortlist_size"] = 24
         api.export(**options, max_source_length=16, prefix=True)

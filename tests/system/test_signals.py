@@ -14,8 +14,8 @@ from types import MappingProxyType
 import pytest
 
 from t2t_keras.files.signals import STOP_SIGNALS
-from tests.system import forked_programs
-from tests.system.reverse_task import reversed_pairs, write_split
+from tests import forked_programs
+from tests.runs.reverse_task import reversed_pairs, write_split
 
 _WAIT_SECONDS = 300
 

@@ -6,10 +6,11 @@ import signal
 import pytest
 import tensorflow as tf
 
-from t2t_keras.runs import finish, training_run, workers
+from t2t_keras.runs import finish
+from t2t_keras.runs.training import training_run, workers
 from t2t_keras.training.loop import TrainingInterrupted
 from tests.devices import fake_strategy
-from tests.system.in_process import run_program
+from tests.in_process import run_program
 
 
 @pytest.mark.slow

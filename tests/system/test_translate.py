@@ -6,10 +6,10 @@ import gzip
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation import translator
 from t2t_keras.runs.run import Run
+from t2t_keras.translation import translator
+from tests.in_process import run_program
 from tests.system.hostile_lines import BLANK, LINES
-from tests.system.in_process import run_program
 
 SOURCE = b"a b c\n\nj i h g\n  \nf\n"
 

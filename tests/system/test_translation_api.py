@@ -8,10 +8,10 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from benchmarks.server_process import BATCHING, started_server
+from t2t_keras.server.translation_api.language_pairs import LanguagePair
+from t2t_keras.server.translation_api.runner import running_translation_api
+from t2t_keras.server.translation_api.settings import TranslationApiSettings
 from t2t_keras.serving.client.translation_client import TranslationClient
-from t2t_keras.serving.translation_api.language_pairs import LanguagePair
-from t2t_keras.serving.translation_api.runner import running_translation_api
-from t2t_keras.serving.translation_api.settings import TranslationApiSettings
 
 # It needs a trained model and a server process.
 pytestmark = pytest.mark.slow

@@ -5,15 +5,15 @@ import json
 import grpc
 import pytest
 
-from t2t_keras.serving.translation_api.runner import running_translation_api
-from tests.attention.browser import open_page
-from tests.serving.fake_server import RefusalError, serve
-from tests.serving.translation_api.fake_backend import (
+from t2t_keras.server.translation_api.runner import running_translation_api
+from tests.pictures.browser import open_page
+from tests.server.translation_api.fake_backend import (
     THREE_PAIRS,
     FakeBackend,
     settings,
     wait_until,
 )
+from tests.serving.fake_server import RefusalError, serve
 from tests.system.fake_models import answer_by
 
 HOSTILE = '<script>window.hacked=1</script> "quoted" \'<img src=x onerror=hacked=1>'

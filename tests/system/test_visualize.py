@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.forked import REPOSITORY, run_python
-from tests.system.in_process import run_program
+from tests.in_process import run_program
 
 
 @pytest.fixture

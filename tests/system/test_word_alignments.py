@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from t2t_keras import Run, UserError
-from t2t_keras.runs.map_maker import MapMaker
-from t2t_keras.runs.word_alignment import WordAligner
+from t2t_keras.runs.translation.map_maker import MapMaker
+from t2t_keras.runs.translation.word_aligner import WordAligner
 from t2t_keras.text.word_alignments import format_links
-from tests.system.in_process import run_program
-from tests.system.random_model import (
+from tests.in_process import run_program
+from tests.runs.random_model import (
     as_trained_model,
     random_lines,
     random_model,

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_keras.runs import workers
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training import workers
 from t2t_keras.training.checkpoints import read_weights, steps_in
+from tests import forked_programs
 from tests.forked import ForkedProcess
-from tests.system import forked_programs
-from tests.system.reverse_task import reversed_pairs, write_split
-from tests.system.test_training_run import read_metrics
+from tests.runs.reverse_task import reversed_pairs, write_split
+from tests.runs.small_runs import read_metrics
 
 # The learning rate is small, because Adam amplifies rounding differences between
 # gradients near zero.

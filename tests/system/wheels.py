@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import REPOSITORY
-from tests.system.make_once import make_once
+from tests.make_once import make_once
 
 BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "configs", "data", "t2t_keras")
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.runs import models, optimization
+from t2t_keras.runs import models
+from t2t_keras.runs.training import optimization
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 from t2t_keras.training.devices import choices_for, current_device
 from t2t_keras.typing import (

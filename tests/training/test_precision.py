@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs.workers import set_up_devices
+from t2t_keras.runs.training.workers import set_up_devices
 from t2t_keras.settings.flags import config_from_flagfile
 from tests.training.steppers import build_stepper, values
 from tests.training.toy_models import random_batch

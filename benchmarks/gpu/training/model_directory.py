@@ -9,9 +9,9 @@ from benchmarks.gpu.manifest import load_manifest
 from benchmarks.gpu.training.files import load_weights
 from benchmarks.gpu.training.folder import DEV_LOSS_FOLDER, data_folder, load_training
 from t2t_keras.files.atomic import atomic_folder
-from t2t_keras.interop.model_directory import check_new
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.imported_run import check_new
 from t2t_keras.training.checkpoints import CheckpointState, write_arrays
 
 

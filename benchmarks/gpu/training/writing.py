@@ -27,8 +27,9 @@ from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.runs.data.run_data import RunData, resolve_epochs
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.run_data import RunData, prepare_data, resolve_epochs
+from t2t_keras.runs.training.prepared_run import prepare_run
 from t2t_keras.settings.config import ExperimentConfig
 
 
@@ -81,7 +82,7 @@ def write_trainings(plan: Plan, log: Callable[[str], object]) -> None:
             )
     plan.out.mkdir(parents=True, exist_ok=True)
     with atomic_folder(plan.data_folder) as folder:
-        data = prepare_data(plan.config, ModelDir(folder), log)
+        data = prepare_run(plan.config, ModelDir(folder), log)
         dev_set = _dev_batches(plan.config, data)
         _save_pairs(folder / PAIRS_FILE, data.train)
         config = resolve_epochs(plan.config, data.summary)

@@ -24,7 +24,7 @@ from t2t_keras.input_pipeline.batches.plan import (
     permutation,
     random_stream,
 )
-from t2t_keras.input_pipeline.records.alignments import TokenLinks, no_rows
+from t2t_keras.input_pipeline.records.token_links import TokenLinks, no_rows
 from t2t_keras.input_pipeline.records.tokenized import (
     KeptText,
     LinePairs,

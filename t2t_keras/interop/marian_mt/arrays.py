@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from t2t_keras.interop.arrays import pad_heads
 from t2t_keras.interop.imported_model import NO_LOGIT
 from t2t_keras.interop.marian_mt.names import (
     BIAS,
@@ -20,7 +21,6 @@ from t2t_keras.interop.marian_mt.names import (
 )
 from t2t_keras.interop.marian_mt.settings import STACKS, Ids, is_shared
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.serving.export.ctranslate2_model import pad_heads
 from t2t_keras.text.vocabulary import PAD_ID
 
 # Axis of the residual stream in each weight of a layer, by the end of its path.

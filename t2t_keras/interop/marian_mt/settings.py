@@ -19,7 +19,7 @@ from t2t_keras.interop.imported_model import (
     new_piece,
 )
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
+from t2t_keras.settings.config import DecodingConfig
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 
 _MAX_POSITIONS = 1024
@@ -137,20 +137,22 @@ def generation_config(
     }
 
 
-def tokenizer_config(config: ExperimentConfig, is_shared: bool) -> dict[str, Any]:
+def tokenizer_config(languages: tuple[str, str], is_shared: bool) -> dict[str, Any]:
     """Returns the content of tokenizer_config.json.
 
     Args:
-        config: Settings of the run, for its languages.
+        languages: Codes of source and target language.
         is_shared: Whether there is one vocabulary.
     """
     return {
         "tokenizer_class": "MarianTokenizer",
-        "source_lang": config.data.source_language,
-        "target_lang": config.data.target_language,
+        "source_lang": languages[0],
+        "target_lang": languages[1],
         "separate_vocabs": not is_shared,
         "model_max_length": _MAX_LENGTH,
-        **{"unk_token": UNK_PIECE, "eos_token": EOS_PIECE, "pad_token": PAD_PIECE},
+        "unk_token": UNK_PIECE,
+        "eos_token": EOS_PIECE,
+        "pad_token": PAD_PIECE,
     }
 
 

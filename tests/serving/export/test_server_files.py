@@ -5,6 +5,7 @@ import yaml
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from t2t_keras.server.tf_serving.configs import read_batching
 from t2t_keras.serving.config_protos import batching_parameters
 from t2t_keras.serving.export.server_files import (
     find_differing_files,
@@ -12,7 +13,6 @@ from t2t_keras.serving.export.server_files import (
     write_batching_parameters,
     write_server_files,
 )
-from t2t_keras.serving.server.configs import read_batching
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import tensorflow as tf
 
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.evaluation.translator import Translator
 from t2t_keras.parsing.task import ParserTextAdapter
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.translator_module import TranslatorModule
 from t2t_keras.serving.export.validation import check_graph, open_session
+from t2t_keras.translation.translator import Translator
 from tests.serving.toy_model import HEADS, LAYERS, LIMITS, SETTINGS, toy_model
 
 TEXTS = (

@@ -6,14 +6,14 @@ import shutil
 import pytest
 import tensorflow as tf
 
+from t2t_keras.server.tf_serving.batching import BatchingOptions, BatchScheduler
+from t2t_keras.server.tf_serving.loading import Loader
 from t2t_keras.serving.export.requests import (
     SHORT,
     make_text,
     warm_up_requests,
     write_warm_up,
 )
-from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
-from t2t_keras.serving.server.loading import Loader
 
 ALL = (
     *("serving_default", "nbest", "translate_with_options", "score", "attention"),

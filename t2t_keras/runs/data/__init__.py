@@ -1,0 +1,1 @@
+"""Data of a run: its corpora, vocabulary and batches, built from settings."""

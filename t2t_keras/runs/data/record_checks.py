@@ -1,0 +1,137 @@
+"""Checks that records were made with the settings and the text of a run."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora.corpus import CorpusSplit
+from t2t_keras.input_pipeline.records.manifest import RecordSpec
+from t2t_keras.runs.data.from_settings import build_corpus, open_filters
+from t2t_keras.runs.tasks import Task
+from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.flags import record_settings
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+
+_CHECKED_SETTINGS = ("source_language", "target_language", "max_length")
+_SUBWORD_SETTINGS = ("vocabulary_size", "subwords", "user_symbols")
+
+
+def _unordered(name: str, value: Any) -> Any:
+    """Returns a setting's value, in one order if its order does not matter."""
+    return sorted(value) if name == "filter" else value
+
+
+def check_settings(
+    made_with: Mapping[str, Any],
+    vocabulary_sha256: str,
+    config: DataConfig,
+    folder: Path,
+    *,
+    advice: str,
+) -> None:
+    """Checks that records were made with these settings.
+
+    A dataset or vocabulary file that is not set is not compared.
+
+    Args:
+        made_with: The manifest's settings.
+        vocabulary_sha256: SHA-256 of the records' vocabulary.
+        config: The current settings.
+        folder: Directory of the records.
+        advice: End of the error message: what to do.
+
+    Raises:
+        UserError: If settings differ; the message lists each difference.
+    """
+    current = record_settings(config)
+    # Records of earlier releases have neither.
+    made_with = {"filter": [], "user_symbols": [], **made_with}
+    names = [*_CHECKED_SETTINGS]
+    if config.filter:
+        names.append("filter")
+    if not config.vocabulary_file and made_with["vocabulary_file"] is None:
+        names += _SUBWORD_SETTINGS
+    if current["dataset"]:
+        names.append("dataset")
+    rows = [
+        f"  --{name}: {_format_value(made_with[name])} in the records, "
+        f"{_format_value(current[name])} now"
+        for name in names
+        if _unordered(name, made_with[name]) != _unordered(name, current[name])
+    ]
+    if config.vocabulary_file:
+        sha256 = load_vocabulary(config.vocabulary_file).sha256
+        if sha256 != vocabulary_sha256:
+            rows.append(
+                f"  --vocabulary_file: SHA-256 {vocabulary_sha256[:12]}… in the "
+                f"records, {sha256[:12]}… now"
+            )
+    if rows:
+        raise UserError(
+            f"{folder} holds records of other settings:\n" + "\n".join(rows) + advice
+        )
+
+
+def check_text_of_records(
+    config: DataConfig,
+    spec: RecordSpec,
+    folder: Path,
+    task: Task,
+    log: Callable[[str], object],
+) -> None:
+    """Checks that records have the text of --train_source.
+
+    Text that has the name as when they were made is not read.
+
+    Raises:
+        UserError: If the text is another one, or cannot be read.
+    """
+    sides = "train_source", "train_target"
+    names = [list(getattr(config, side)) for side in sides]
+    if not names[0] or names == [spec.settings[side] for side in sides]:
+        return
+    name = ",".join(itertools.chain(*names))
+    log(f"comparing {name} with the text of the records …")
+    made_with = tuple(spec.settings.get("filter", ()))
+    config = dataclasses.replace(
+        config, records=None, mixture=(), filter=made_with, rejected=None
+    )
+    corpus = build_corpus(config, ("train",), task)
+    with open_filters(config, lambda _: None) as filters:
+        train = filters.apply(corpus).splits["train"]
+    if train.fingerprint != spec.fingerprint:
+        raise other_text_error(name, train, spec, folder, "leave out --train_source")
+
+
+def other_text_error(
+    name: str, train: CorpusSplit, spec: RecordSpec, folder: Path, advice: str
+) -> UserError:
+    """Returns the error for text that records were not made of.
+
+    Args:
+        name: The files, or the corpus.
+        train: The text.
+        spec: The records' specification.
+        folder: Directory of the records.
+        advice: Alternative to the old text.
+    """
+    return UserError(
+        f"{name} is not the training text that the records in {folder} were made of: "
+        f"its SHA-256 is {train.fingerprint[:12]}… ({train.num_pairs:,} pairs), "
+        f"expected {spec.fingerprint[:12]}… ({spec.text_pairs:,} pairs). Put the old "
+        f"text back (names and compression do not matter), or {advice}."
+    )
+
+
+def without_corpus(config: DataConfig) -> DataConfig:
+    """Returns the settings without training text."""
+    return dataclasses.replace(
+        config, dataset=None, train_source=(), train_target=(), train_alignments=()
+    )
+
+
+def _format_value(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)

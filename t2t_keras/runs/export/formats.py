@@ -1,0 +1,72 @@
+"""Formats of exports, and the one function that writes a model in any of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.runs.export.export_settings import (
+    SAVED_MODELS,
+    ExportSettings,
+    check_one_model,
+)
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.models import TrainedModel
+
+FORMATS = (*SAVED_MODELS, "ctranslate2", "transformers", "keras")
+"""Names of the formats, as --format has them."""
+
+
+def export_model(
+    trained: TrainedModel,
+    model_dir: ModelDir,
+    export_format: str,
+    settings: ExportSettings,
+    *,
+    quantization: str = "float32",
+    allow_approximate: bool = False,
+    log: Callable[[str], object] = lambda _: None,
+) -> Path:
+    """Writes a new version, and returns its directory.
+
+    Args:
+        trained: The model.
+        model_dir: Directory of its run.
+        export_format: A name in `FORMATS`.
+        settings: Settings of a SavedModel, and of the search of a MarianMT model.
+        quantization: Storage type of the weights, for CTranslate2.
+        allow_approximate: As in `export_transformers`.
+        log: Called with warnings, and with what was measured.
+
+    Raises:
+        UserError: If there is no such format, it has no such model, or the settings
+            exceed what the model can do.
+        OSError: If the version cannot be written.
+    """
+    if export_format not in FORMATS:
+        raise UserError(
+            f"--format must be one of {', '.join(FORMATS)}. Received: "
+            f"{export_format}.{did_you_mean(str(export_format), FORMATS)}"
+        )
+    # Each imports its packages only when it is used.
+    if export_format in SAVED_MODELS:
+        from t2t_keras.runs.export.saved_model import export_saved_model
+
+        return export_saved_model(trained, model_dir, export_format, settings, log)
+    check_one_model(export_format, trained.others, trained.shortlist)
+    if export_format == "keras":
+        from t2t_keras.runs.export.keras_file import export_keras
+
+        return export_keras(trained, model_dir.export_keras)
+    if export_format == "ctranslate2":
+        from t2t_keras.runs.export.ctranslate2 import export_ctranslate2
+
+        return export_ctranslate2(trained, model_dir.export_ctranslate2, quantization)
+    from t2t_keras.runs.export.transformers import export_transformers
+
+    return export_transformers(
+        trained,
+        model_dir.export_transformers,
+        settings.decoding,
+        allow_approximate=allow_approximate,
+        log=log,
+    )

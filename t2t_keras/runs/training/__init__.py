@@ -1,0 +1,1 @@
+"""Training of a run, and other origins of its weights: averages and imports."""

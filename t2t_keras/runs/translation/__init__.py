@@ -1,0 +1,1 @@
+"""Translations, alignments and scores by the models of a run."""

@@ -1,0 +1,278 @@
+"""Translation of a stream of lines: by beam search or sampling, prefixes, reranking."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, NamedTuple
+
+from t2t_keras.decoding.sampling import Sampling
+from t2t_keras.errors import UserError, check_text
+from t2t_keras.files.lines import Line, chunks, open_output
+from t2t_keras.runs import models
+from t2t_keras.runs.translation.word_aligner import WordAligner, build_aligner
+from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.text.normalization import normalize
+from t2t_keras.text.word_alignments import format_links, parse_alignment_heads
+from t2t_keras.translation.paragraphs import translate_paragraphs
+from t2t_keras.translation.reranking import rerank_by_chrf
+from t2t_keras.translation.translator import TranslatedLine
+
+# Number of samples that are reranked.
+DEFAULT_SAMPLES = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationRequest:
+    """Number and kind of the translations of each line.
+
+    Attributes:
+        n_best: Number of translations of each line.
+        sample: Settings of sampling, or None for beam search.
+        rerank: "mbr" to return the translations with the highest expected chrF among
+            the candidates, or None.
+        candidates: Number of translations to rerank. Default: the beam size, or 32
+            samples.
+        with_prefixes: Whether beginnings of translations are given.
+        paragraphs: Whether lines are paragraphs, whose sentences are translated one by
+            one.
+        target_tag: Symbol of the vocabulary before each sentence that has text; None
+            for none.
+        alignments: Whether the words of each line are aligned with those of its best
+            translation.
+        alignment_heads: Heads whose attention aligns, as `LAYER:HEAD,...`. Default:
+            see `WordAligner`.
+
+    Raises:
+        UserError: If a value is outside its range, or has no meaning.
+    """
+
+    n_best: int = 1
+    sample: Sampling | None = None
+    rerank: str | None = None
+    candidates: int | None = None
+    with_prefixes: bool = False
+    paragraphs: bool = False
+    target_tag: str | None = None
+    alignments: bool = False
+    alignment_heads: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        if self.n_best < 1:
+            raise UserError(f"--n_best must be at least 1. Received: {self.n_best}")
+        if self.rerank not in (None, "mbr"):
+            raise UserError(f"--rerank must be mbr. Received: {self.rerank}")
+        if self.paragraphs:
+            self._check_paragraphs()
+        if self.alignment_heads is not None:
+            parse_alignment_heads(self.alignment_heads)
+            if not self.alignments:
+                raise UserError(
+                    "--alignment_heads is for --alignments. Add that, or leave it out."
+                )
+        if self.candidates is None:
+            return
+        if self.rerank is None:
+            raise UserError(
+                "--candidates is the number of translations that --rerank chooses "
+                "from. Add --rerank=mbr, or leave it out."
+            )
+        if self.candidates < self.n_best:
+            raise UserError(
+                f"--candidates must be at least --n_best={self.n_best}. "
+                f"Received: {self.candidates}"
+            )
+
+    def _check_types(self) -> None:
+        for name, kind, about in (
+            ("n_best", int, "a whole number"),
+            ("candidates", int | None, "a whole number"),
+            ("sample", Sampling | None, "a Sampling"),
+            ("target_tag", str | None, "a text"),
+            ("alignment_heads", str | None, "a text"),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise UserError(f"--{name} must be {about}. Received: {value!r}")
+
+    def _check_paragraphs(self) -> None:
+        if self.n_best > 1:
+            raise UserError(
+                "--paragraphs gives one translation of each paragraph, from the best "
+                f"of each sentence. Leave --n_best out. Received: {self.n_best}"
+            )
+        for name, is_given, reason in (
+            ("prefix", self.with_prefixes, "begins the translation of a sentence"),
+            ("sample", self.sample is not None, "is drawn for a line by its number"),
+            ("alignments", self.alignments, "counts the words of a sentence"),
+        ):
+            if is_given:
+                raise UserError(
+                    f"--{name} {reason}, and --paragraphs splits lines into sentences. "
+                    "Leave one of them out."
+                )
+
+    def hypotheses(self, beam_size: int) -> int:
+        """Returns the number of translations to search for, or to draw."""
+        if self.rerank is None:
+            return self.n_best
+        default = beam_size if self.sample is None else DEFAULT_SAMPLES
+        return self.candidates or max(default, self.n_best)
+
+
+class LineTranslator:
+    """Translator of a stream of lines that answers a request.
+
+    Args:
+        trained: The model.
+        decoding: Settings of the search. Sampling uses all but the beam size.
+        request: Number and kind of the translations.
+
+    Raises:
+        UserError: If the beam search does not find as many translations.
+    """
+
+    def __init__(
+        self,
+        trained: models.TrainedModel,
+        decoding: DecodingConfig,
+        request: TranslationRequest,
+    ):
+        candidates, beam_size = request.candidates, decoding.beam_size
+        if request.sample is None and candidates and candidates > beam_size:
+            raise UserError(
+                f"--candidates must be at most --beam_size={beam_size}, the number of "
+                f"translations that a search finds. Received: {candidates}"
+            )
+        if request.target_tag:
+            trained.vocabulary.source.symbol_ids(request.target_tag, "target_tag")
+        if request.with_prefixes and trained.shortlist:
+            longest = models.longest_source(trained.model) + decoding.extra_length
+            trained.shortlist.check_room(longest)
+        self._request = request
+        self._aligner: WordAligner | None = None
+        if request.alignments:
+            self._aligner = build_aligner(trained, request.alignment_heads)
+        self._language = trained.config.data.source_language
+        self._translator = models.text_translator(
+            trained,
+            decoding,
+            request.hypotheses(decoding.beam_size),
+            request.sample,
+            request.with_prefixes,
+        )
+
+    def translate(
+        self, lines: Iterable[Line], lines_at_once: int
+    ) -> Iterator[TranslatedLine]:
+        """Yields the translations of each line, in order.
+
+        Args:
+            lines: Each line with the beginning of its translation, which may be "".
+            lines_at_once: Number of lines to read, sort by length and translate.
+
+        Raises:
+            UserError: If a prefix is longer than a translation may be.
+        """
+        first_line = 1
+        for chunk in chunks(lines, lines_at_once):
+            texts, prefixes = zip(*chunk, strict=True)
+            for number, text in enumerate(texts, first_line):
+                check_text(f"Line {number}", text)
+            if self._request.paragraphs:
+                yield from translate_paragraphs(
+                    texts, self._language, self._translate_sentences
+                )
+            else:
+                yield from self._translate_sentences(texts, prefixes, first_line)
+            first_line += len(chunk)
+
+    def _translate_sentences(
+        self,
+        texts: Sequence[str | bytes],
+        prefixes: Sequence[str | bytes] = (),
+        first_line: int = 1,
+    ) -> list[TranslatedLine]:
+        request = self._request
+        sources = [_add_tag(request.target_tag, text) for text in texts]
+        translated = self._translator.translate(
+            sources,
+            prefixes=prefixes if request.with_prefixes else None,
+            seed=request.sample.seed if request.sample else None,
+            first_line=first_line,
+        )
+        if request.rerank:
+            translated = [
+                dataclasses.replace(
+                    line, hypotheses=rerank_by_chrf(line.hypotheses)[: request.n_best]
+                )
+                for line in translated
+            ]
+        if self._aligner is None:
+            return translated
+        pairs = [*zip(sources, (line.text for line in translated), strict=True)]
+        links = self._aligner.align(pairs, words_before=1 if request.target_tag else 0)
+        return [
+            dataclasses.replace(line, alignment=each)
+            for line, each in zip(translated, links, strict=True)
+        ]
+
+
+def _add_tag(tag: str | None, text: str | bytes) -> str | bytes:
+    if not tag or not normalize(text):
+        return text
+    return f"{tag} {text}" if isinstance(text, str) else tag.encode() + b" " + text
+
+
+class TranslationOutputs(NamedTuple):
+    """Files for translations, and for a line of links for each translated line."""
+
+    translations: IO[str]
+    alignments: IO[str] | None
+
+
+def open_outputs(
+    translations: str, alignments: str | None, stack: contextlib.ExitStack
+) -> TranslationOutputs:
+    """Returns the open files, which `stack` closes.
+
+    Args:
+        translations: Path of the file, or "-" for standard output.
+        alignments: Likewise; None for no alignments.
+        stack: Closes the files.
+
+    Raises:
+        UserError: If one cannot be created.
+    """
+    output = stack.enter_context(open_output(translations))
+    links = stack.enter_context(open_output(alignments)) if alignments else None
+    return TranslationOutputs(output, links)
+
+
+def write_translations(
+    translated: Iterable[TranslatedLine],
+    outputs: TranslationOutputs,
+    numbered: bool,
+    with_scores: bool,
+    log: Callable[[str], object],
+) -> None:
+    """Writes a line for each translation, with fields separated by tabs.
+
+    Args:
+        translated: The translations of each line.
+        outputs: Files, flushed after each line.
+        numbered: Whether the number of the line comes first.
+        with_scores: Whether score and log probability precede the text.
+        log: Called with a warning for each line that was truncated.
+    """
+    for number, line in enumerate(translated, start=1):
+        if line.truncated:
+            log(f"warning: line {number} is too long; its end was not translated")
+        for hypothesis in line.hypotheses:
+            fields = [str(number)] if numbered else []
+            if with_scores:
+                fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
+            outputs.translations.write("\t".join([*fields, hypothesis.text]) + "\n")
+        outputs.translations.flush()
+        if outputs.alignments is not None:
+            outputs.alignments.write(format_links(line.alignment or ()) + "\n")

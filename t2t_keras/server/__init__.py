@@ -1,0 +1,1 @@
+"""Servers for development and for one machine: TensorFlow Serving, LibreTranslate."""

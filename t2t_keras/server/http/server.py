@@ -1,0 +1,177 @@
+"""HTTP server for any ASGI application, and addresses to listen on.
+
+It runs uvicorn in the event loop of its caller. A client that sends slowly, or nothing,
+holds a connection and no thread, and only for a limited time.
+"""
+
+import asyncio
+import resource
+import socket
+from typing import Any, cast
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from t2t_keras.errors import UserError
+from t2t_keras.server.http.encodings import AcceptedEncodings
+from t2t_keras.server.http.lingering import LingeringTransport
+
+# Longest time in which the head of a request must arrive.
+_HEAD_SECONDS = 20.0
+# Longest time in which a client must take an answer that is too large for the buffers.
+_ANSWER_SECONDS = 120.0
+_KEEP_ALIVE_SECONDS = 75
+
+
+class HttpServer:
+    """HTTP server of one application; methods are to be called in the event loop.
+
+    Args:
+        app: ASGI application. Its lifespan is that of the server.
+        host: Address to listen on.
+        port: Port to listen on; 0 for any free one.
+        grace_seconds: Longest wait for requests under way when it stops.
+    """
+
+    def __init__(self, app: Any, host: str, port: int, grace_seconds: int = 1):
+        self._address = host, port
+        config = uvicorn.Config(
+            AcceptedEncodings(app),
+            http=_Protocol,
+            ws="none",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=grace_seconds,
+        )
+        self._server = uvicorn.Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Starts to listen; returns the port.
+
+        Raises:
+            UserError: If the port cannot be listened at.
+        """
+        host, port = self._address
+        # "::" is all addresses, those of IPv4 as well, as for gRPC.
+        is_dual = ":" in host and {*host} <= {*":0"} and socket.has_dualstack_ipv6()
+        try:
+            listener = socket.create_server(
+                (host, port),
+                family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+                backlog=1024,
+                dualstack_ipv6=is_dual,
+            )
+        except OSError as error:
+            raise cannot_listen_error(join_address(host, port)) from error
+        listener.setblocking(False)
+        self._task = asyncio.create_task(self._server.serve([listener]))
+        while not self._server.started:
+            if self._task.done():
+                self._task.result()
+            await asyncio.sleep(0.01)
+        return listener.getsockname()[1]
+
+    async def stop(self) -> None:
+        """Refuses new requests, and ends when those under way are answered."""
+        self._server.should_exit = True
+        if self._task is not None:
+            await self._task
+
+
+class _Protocol(H11Protocol):
+    """Uvicorn's protocol with limits on the time of a request's head and of answers.
+
+    An answer reaches a client also while it is still sending its request.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _answer_timer: asyncio.TimerHandle | None = None
+    _lingering: LingeringTransport
+
+    def connection_made(self, transport: Any) -> None:
+        self._lingering = LingeringTransport(
+            transport,
+            self.loop,
+            lambda: self.conn.their_state in (h11.SEND_BODY, h11.ERROR),
+        )
+        super().connection_made(cast(asyncio.Transport, self._lingering))
+        self._set_timer()
+
+    def data_received(self, data: bytes) -> None:
+        if self._lingering.lingers:
+            self._lingering.discard(data)
+            return
+        super().data_received(data)
+        self._set_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._lingering.stop_timer()
+        self._stop_timer()
+        self._stop_answer_timer()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._answer_timer = self.loop.call_later(_ANSWER_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_answer_timer()
+
+    def _set_timer(self) -> None:
+        """Runs a timer while a head is incomplete, from its first byte."""
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_HEAD_SECONDS, self.transport.close)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_answer_timer(self) -> None:
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+            self._answer_timer = None
+
+
+def allow_many_connections() -> None:
+    """Has the system allow this process as many open files as it may have.
+
+    Each connection is one. Often the limit is 1,024, unless a process asks for more.
+    """
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def check_address(host: str, port: int) -> None:
+    """Raises `UserError` if a port is in use, or the host is not this machine's."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family) as probe:
+            # As gRPC does: connections that have just ended do not count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise cannot_listen_error(join_address(host, port)) from error
+
+
+def join_address(host: str, port: int) -> str:
+    """Returns host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def cannot_listen_error(address: str) -> UserError:
+    """Returns the error of an address that is in use, or that is not this machine's."""
+    return UserError(
+        f"{address} cannot be listened at. Stop what uses the port, or choose another."
+    )

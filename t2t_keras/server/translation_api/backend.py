@@ -1,0 +1,115 @@
+"""Models behind the API: calls to a gRPC server of exports."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import grpc
+
+from t2t_keras.server.http.requests import HttpError
+from t2t_keras.server.translation_api.settings import TranslationApiSettings
+from t2t_keras.serving.client.calls import ModelSpec, RetryPolicy
+from t2t_keras.serving.client.connection import read_credentials
+from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.translation_client import (
+    CrossAttention,
+    TranslatedText,
+    TranslationClient,
+)
+
+# Seconds after which a client may try again when the server had no time for it.
+BUSY_SECONDS = 1
+
+
+class Backend(Protocol):
+    """Models by name. Methods block, are called from threads, and raise `ServerError`.
+
+    Sentences of a call fit one batch.
+    """
+
+    def translate(self, model: str, sentences: Sequence[str]) -> list[TranslatedText]:
+        """Returns the best translation of each sentence."""
+        ...
+
+    def translate_n_best(
+        self, model: str, sentences: Sequence[str]
+    ) -> list[list[TranslatedText]]:
+        """Returns as many translations of each as the model gives, best first."""
+        ...
+
+    def attention(
+        self, model: str, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[CrossAttention]:
+        """Returns the attention of each target to its source."""
+        ...
+
+
+class GrpcBackend:
+    """Models on a server of TensorFlow Serving, or of `t2t_keras.serve`.
+
+    Args:
+        settings: Server, models and limits. It is connected to at the first call.
+
+    Raises:
+        UserError: If the address or the file of certificates cannot be used.
+    """
+
+    def __init__(self, settings: TranslationApiSettings):
+        credentials = read_credentials(settings.ssl_ca_file)
+        self._clients = {
+            name: TranslationClient(
+                settings.server,
+                ModelSpec(name),
+                timeout_seconds=settings.timeout_seconds,
+                retry=RetryPolicy(settings.retries),
+                credentials=credentials,
+            )
+            for name in {pair.model for pair in settings.pairs}
+        }
+
+    def __enter__(self) -> "GrpcBackend":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connections, and every call that waits."""
+        for client in self._clients.values():
+            client.close()
+
+    def translate(self, model: str, sentences: Sequence[str]) -> list[TranslatedText]:
+        """Returns the best translation of each sentence."""
+        return self._clients[model].translate(sentences)
+
+    def translate_n_best(
+        self, model: str, sentences: Sequence[str]
+    ) -> list[list[TranslatedText]]:
+        """Returns as many translations of each as the export gives, best first."""
+        return self._clients[model].translate_n_best(sentences)
+
+    def attention(
+        self, model: str, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[CrossAttention]:
+        """Returns the attention of each target to its source."""
+        return self._clients[model].attention(sources, targets)
+
+
+def backend_error(error: ServerError) -> HttpError:
+    """Returns what a client is told about an error of the server of the models.
+
+    The texts do not repeat the server's: those name machines, ports and flags.
+    """
+    codes = grpc.StatusCode
+    if error.code is codes.DEADLINE_EXCEEDED:
+        text = "The translation took too long. Send a shorter text, or try again."
+        return HttpError(504, text)
+    if error.code is codes.RESOURCE_EXHAUSTED:
+        text = "Slowdown: the server of the models has too many requests. Try again."
+        return HttpError(429, text, BUSY_SECONDS)
+    if error.code in (codes.UNAVAILABLE, codes.CANCELLED):
+        text = "The server of the models is not reachable or overloaded. Try again."
+        return HttpError(503, text, BUSY_SECONDS)
+    if error.code in (codes.NOT_FOUND, codes.FAILED_PRECONDITION):
+        text = "The model of these languages is not loaded, or is of another kind."
+        return HttpError(503, text)
+    return HttpError(500, "Cannot translate text: the server of the models failed.")

@@ -1,0 +1,155 @@
+"""Models and the language pairs that they translate."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from t2t_keras.errors import UserError
+from t2t_keras.server.translation_api.language_codes import canonical_code, find_code
+from t2t_keras.text.languages import language_name
+
+# Its name beside an export, as t2t_keras.serving.export.model_card writes it. That
+# module needs TensorFlow.
+_CARD = "model_card.json"
+_EXPECTED = (
+    "Expected models with their source and target languages, separated by commas: "
+    "translate:en:de,other:de:en"
+)
+
+
+@dataclass(frozen=True)
+class LanguagePair:
+    """Model that translates from one language to another.
+
+    Attributes:
+        model: Name of the model on its server.
+        source: Canonical code of the source language.
+        target: That of the target language.
+    """
+
+    model: str
+    source: str
+    target: str
+
+
+def parse_models(
+    models: str, base_paths: Mapping[str, str] | None = None
+) -> tuple[LanguagePair, ...]:
+    """Returns the language pairs that `models` lists.
+
+    Args:
+        models: `MODEL:SOURCE:TARGET,...`; `MODEL` alone has the languages of its
+            export. "" lists all models of `base_paths`.
+        base_paths: Directory of the versions of each model whose files are on this
+            machine.
+
+    Raises:
+        UserError: If an item is malformed, a pair has two models, or the languages of
+            a model are not known.
+    """
+    paths = base_paths or {}
+    items = [item.strip() for item in models.split(",")] if models else list(paths)
+    if not items:
+        raise UserError(f"No model to translate with. {_EXPECTED}")
+    pairs = []
+    for item in items:
+        name, *languages = item.split(":")
+        if not languages:
+            languages = _languages_of_export(name, paths.get(name))
+        if not name or len(languages) != 2:
+            raise UserError(f"{_EXPECTED}. Received: {item!r}")
+        pair = LanguagePair(name, *map(canonical_code, languages))
+        pairs.append(pair)
+    return tuple(pairs)
+
+
+def _languages_of_export(name: str, base_path: str | None) -> list[str]:
+    """Returns source and target language of a model's newest version."""
+    advice = f"Give its languages, as in {name or 'translate'}:en:de."
+    if base_path is None:
+        raise UserError(
+            f"The languages of model {name!r} are not known: its files are not on this "
+            f"machine. {advice}"
+        )
+    versions = [path.parent for path in Path(base_path).glob(f"*/{_CARD}")]
+    numbers = [int(each.name) for each in versions if each.name.isdecimal()]
+    if not numbers:
+        raise UserError(f"No version in {base_path} has a {_CARD}. {advice}")
+    path = Path(base_path) / str(max(numbers)) / _CARD
+    try:
+        languages = json.loads(path.read_text(encoding="utf-8"))["languages"]
+        return [canonical_code(languages[side]) for side in ("source", "target")]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} does not say which languages it translates: {error}. {advice}"
+        ) from error
+
+
+class Languages:
+    """Languages that are served, and the model of each pair.
+
+    Args:
+        pairs: Pairs in order of preference; at least one.
+
+    Raises:
+        UserError: If there is no pair, or two models have the same.
+
+    Attributes:
+        pairs: The pairs.
+        codes: All languages, sources first.
+        sources: Languages that are translated from.
+    """
+
+    def __init__(self, pairs: tuple[LanguagePair, ...]):
+        if not pairs:
+            raise UserError(f"No model to translate with. {_EXPECTED}")
+        self.pairs = pairs
+        self._by_languages: dict[tuple[str, str], LanguagePair] = {}
+        for pair in pairs:
+            other = self.pair(pair.source, pair.target)
+            self._by_languages[pair.source, pair.target] = pair
+            if other is not None:
+                raise UserError(
+                    f"Models {other.model!r} and {pair.model!r} both translate from "
+                    f"{pair.source} to {pair.target}. Name one of them."
+                )
+        self.sources = tuple(dict.fromkeys(pair.source for pair in pairs))
+        self.codes = tuple(
+            dict.fromkeys([*self.sources, *(pair.target for pair in pairs)])
+        )
+
+    def find(self, code: str) -> str | None:
+        """Returns the served language that a client's code means, or None."""
+        return find_code(code, self.codes)
+
+    def pair(self, source: str, target: str) -> LanguagePair | None:
+        """Returns the pair of two served languages, or None."""
+        return self._by_languages.get((source, target))
+
+    def candidates(self, target: str) -> tuple[str, ...]:
+        """Returns the languages that a text to be translated may be in.
+
+        With a single pair it is not detected. Otherwise one candidate is the target
+        itself: such a text is returned as it is.
+        """
+        if len(self.pairs) == 1 and target == self.pairs[0].target:
+            return self.sources
+        sources = [pair.source for pair in self.pairs if pair.target == target]
+        return tuple(dict.fromkeys([*sources, target])) if sources else self.codes
+
+    def describe(self) -> list[dict[str, object]]:
+        """Returns the list of languages in LibreTranslate's form.
+
+        Each language is among its own targets, as there.
+        """
+        return [
+            {
+                "code": code,
+                "name": language_name(code),
+                "targets": sorted(
+                    {code} | {pair.target for pair in self.pairs if pair.source == code}
+                ),
+            }
+            for code in self.codes
+        ]

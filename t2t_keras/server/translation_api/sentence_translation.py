@@ -1,0 +1,173 @@
+"""Translation of any number of sentences by one model, in batches that it takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from unicodedata import east_asian_width
+
+from t2t_keras.server.translation_api.backend import Backend
+from t2t_keras.server.workers import Cancelled, CancelToken
+from t2t_keras.serving.client.bulk import in_batches
+from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
+
+# An answer has [R, H, T, S] weights for each pair, 0.8 MB with 6 layers of 8 heads.
+_ATTENTION_BATCH = 4
+
+
+def is_translatable(text: str) -> bool:
+    """Returns whether a text has letters.
+
+    Without them it is left as it is: of numbers, emoji and marks a model makes words.
+    """
+    return any(character.isalpha() for character in text)
+
+
+@dataclass(frozen=True)
+class SentenceTranslator:
+    """Calls of one request to one model. Methods raise `ServerError`.
+
+    Attributes:
+        backend: Server of the models.
+        model: Name of the model.
+        batch_size: Maximum number of sentences in a call.
+        concurrency: Calls at a time.
+        cancelled: Canceled when nobody waits for the result; then methods raise
+            `Cancelled` instead of making another call.
+    """
+
+    backend: Backend
+    model: str
+    batch_size: int
+    concurrency: int
+    cancelled: CancelToken
+
+    def translate(
+        self, sentences: Sequence[str], alternatives: int = 0
+    ) -> list[list[str]]:
+        """Returns the best translation of each sentence, and alternatives after it.
+
+        A sentence that the model would cut is translated in parts, so that no text is
+        lost.
+
+        Args:
+            sentences: Sentences; those without letters stay as they are.
+            alternatives: Maximum number of alternatives. A model gives as many as it
+                was exported with.
+        """
+        pending = [i for i, text in enumerate(sentences) if is_translatable(text)]
+        hypotheses = [[text] for text in sentences]
+        cut: list[tuple[int, str]] = []
+        halves: list[str] = []
+        answers = self._call([sentences[i] for i in pending], alternatives)
+        for index, answer in zip(pending, answers, strict=True):
+            hypotheses[index] = [each.text for each in answer[: alternatives + 1]]
+            if answer[0].truncated and len(sentences[index]) > 1:
+                first, space, second = _halve(sentences[index])
+                cut.append((index, space))
+                halves += first, second
+        if cut:
+            parts = iter(self.translate(halves, alternatives))
+            for index, space in cut:
+                spaces = [space, ""]
+                both = with_gaps([next(parts), next(parts)], spaces)
+                hypotheses[index] = join_alternatives(both, spaces)
+        return hypotheses
+
+    def attention(self, pairs: Sequence[tuple[str, str]]) -> list[CrossAttention]:
+        """Returns the attention of each pair of a sentence and its translation."""
+
+        def call(batch: list[tuple[str, str]]) -> list[CrossAttention]:
+            self._check()
+            sources, targets = zip(*batch, strict=True)
+            return self.backend.attention(self.model, sources, targets)
+
+        batch_size = min(self.batch_size, _ATTENTION_BATCH)
+        return list(
+            in_batches(
+                call,
+                pairs,
+                batch_size=batch_size,
+                concurrency=self.concurrency,
+                size=lambda pair: len(pair[0]) + len(pair[1]),
+            )
+        )
+
+    def _call(
+        self, sentences: Sequence[str], alternatives: int
+    ) -> list[list[TranslatedText]]:
+        def call(batch: list[str]) -> list[list[TranslatedText]]:
+            self._check()
+            if alternatives:
+                return self.backend.translate_n_best(self.model, batch)
+            return [[each] for each in self.backend.translate(self.model, batch)]
+
+        return list(
+            in_batches(
+                call,
+                sentences,
+                batch_size=self.batch_size,
+                concurrency=self.concurrency,
+                size=len,
+            )
+        )
+
+    def _check(self) -> None:
+        if self.cancelled.cancelled:
+            raise Cancelled
+
+
+def join_alternatives(
+    parts: Sequence[Sequence[str]], spaces: Sequence[str]
+) -> list[str]:
+    """Returns the translations of a text from those of its parts, best first.
+
+    The k-th has the k-th translation of each part; the best of a part that has fewer.
+    Each is there once.
+
+    Args:
+        parts: Translations of each part, best first.
+        spaces: What follows each part.
+    """
+    count = max(map(len, parts), default=1)
+    texts = [
+        "".join(
+            (part[rank] if rank < len(part) else part[0]) + space
+            for part, space in zip(parts, spaces, strict=True)
+        )
+        for rank in range(count)
+    ]
+    return list(dict.fromkeys(texts))
+
+
+def with_gaps(parts: Sequence[Sequence[str]], spaces: Sequence[str]) -> list[list[str]]:
+    """Returns the translations of a text's parts, with a space where one is missing.
+
+    Sentences of Chinese and Japanese follow one another without a space. Translations
+    to a language with spaces would then be one word.
+
+    Args:
+        parts: Translations of each part, best first.
+        spaces: What follows each part.
+    """
+    following = [*(part[0] for part in parts[1:]), ""]
+    return [
+        [each + _gap(each, space, after) for each in part]
+        for part, space, after in zip(parts, spaces, following, strict=False)
+    ]
+
+
+def _gap(translation: str, space: str, following: str) -> str:
+    if space or not translation or not following:
+        return ""
+    both = translation[-1] + following[0]
+    wide = any(each.isspace() or east_asian_width(each) in "WF" for each in both)
+    return "" if wide else " "
+
+
+def _halve(sentence: str) -> tuple[str, str, str]:
+    """Returns the halves of a text and the white space between them, if any."""
+    middle = len(sentence) // 2
+    spaces = [i for i in range(1, len(sentence) - 1) if sentence[i].isspace()]
+    if not spaces:
+        return sentence[:middle], "", sentence[middle:]
+    cut = min(spaces, key=lambda i: abs(i - middle))
+    return sentence[:cut], sentence[cut], sentence[cut + 1 :]

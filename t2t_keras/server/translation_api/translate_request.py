@@ -1,0 +1,135 @@
+"""Request to translate: its fields, checked in LibreTranslate's order and words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from t2t_keras.server.http.requests import HttpError
+from t2t_keras.server.translation_api.language_codes import AUTO
+from t2t_keras.server.translation_api.language_pairs import Languages
+from t2t_keras.server.translation_api.request_fields import invalid, missing
+from t2t_keras.server.translation_api.settings import TranslationApiSettings
+
+TEXT, HTML = "text", "html"
+_WRONG_TEXT = "a string or a list of strings"
+
+
+@dataclass(frozen=True)
+class TranslateRequest:
+    """Texts to translate.
+
+    Attributes:
+        texts: The texts.
+        is_batch: Whether they came as a list, and are returned as one.
+        source: Served code of their language; `AUTO` to detect it.
+        target: Served code of the language to translate to.
+        text_format: `TEXT` or `HTML`.
+        alternatives: Maximum number of alternatives of each text.
+        with_sentences: Whether the sentences are returned one by one as well.
+    """
+
+    texts: tuple[str, ...]
+    is_batch: bool
+    source: str
+    target: str
+    text_format: str
+    alternatives: int
+    with_sentences: bool
+
+
+def parse_texts(fields: Mapping[str, Any], name: str = "q") -> tuple[str, ...]:
+    """Returns the texts of a field that has one or a list of them.
+
+    Raises:
+        HttpError: If it is missing, or something else.
+    """
+    value = fields.get(name)
+    if value in ("", [], None):
+        raise missing(name)
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        raise invalid(name, _WRONG_TEXT)
+    return tuple(texts)
+
+
+def parse_translate(
+    fields: Mapping[str, Any], settings: TranslationApiSettings, languages: Languages
+) -> TranslateRequest:
+    """Returns the request of some fields.
+
+    Raises:
+        HttpError: If a field is missing or invalid, or beyond a limit.
+    """
+    texts = parse_texts(fields)
+    source, target = _text(fields, "source"), _text(fields, "target")
+    alternatives = _number(fields, "alternatives")
+    limit = settings.alternatives_limit
+    if limit != -1 and alternatives > limit:
+        raise HttpError(
+            400, f"Invalid request: alternatives parameter must be <= {limit}"
+        )
+    is_batch = isinstance(fields["q"], list)
+    if is_batch:
+        check_size(len(texts), settings.batch_limit)
+    for text in texts:
+        check_size(len(text), settings.char_limit)
+    text_format = fields.get("format") or TEXT
+    if source.lower() != AUTO:
+        source = _served(source, languages)
+    target = _served(target, languages)
+    if text_format not in (TEXT, HTML):
+        raise HttpError(400, f"{text_format} format is not supported")
+    return TranslateRequest(
+        texts,
+        is_batch,
+        AUTO if source.lower() == AUTO else source,
+        target,
+        text_format,
+        alternatives,
+        fields.get("sentences") in (True, "true", "1"),
+    )
+
+
+def check_size(size: int, limit: int) -> None:
+    """Raises `HttpError` if a number of characters or texts exceeds a limit, not -1."""
+    if limit != -1 and size > limit:
+        raise HttpError(
+            400, f"Invalid request: request ({size}) exceeds text limit ({limit})"
+        )
+
+
+def parse_pair(fields: Mapping[str, Any], languages: Languages) -> tuple[str, str]:
+    """Returns the served codes of the fields `source` and `target`.
+
+    Raises:
+        HttpError: If one is missing or not served.
+    """
+    source, target = _text(fields, "source"), _text(fields, "target")
+    return _served(source, languages), _served(target, languages)
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not value:
+        raise missing(name)
+    if not isinstance(value, str):
+        raise invalid(name, "a string")
+    return value
+
+
+def _number(fields: Mapping[str, Any], name: str) -> int:
+    value = fields.get(name, 0)
+    # True is 1, as in LibreTranslate.
+    if not isinstance(value, int | str | float):
+        raise invalid(name, "a number")
+    try:
+        return max(0, int(value))
+    except (ValueError, OverflowError) as error:
+        raise invalid(name, "a number") from error
+
+
+def _served(code: str, languages: Languages) -> str:
+    found = languages.find(code)
+    if found is None:
+        raise HttpError(400, f"{code} is not supported")
+    return found

@@ -1,0 +1,1 @@
+"""Translation of many lines: batches, paragraphs, reranking, lexicons of shortlists."""

@@ -1,0 +1,218 @@
+"""Records prepared from text: equal training data, resumed runs, refused changes."""
+
+import dataclasses
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.signals import Interrupted
+from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
+from t2t_keras.runs.data import from_settings, preparation
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.prepared_run import prepare_run
+from tests.runs.replace_settings import replace_settings
+from tests.runs.small_runs import assert_same_batches, read_files
+
+
+@pytest.fixture
+def prepare(config, tmp_path):
+    """Prepares records of the small corpus; returns the folder and the logged lines."""
+
+    def run(name="records", per_shard=25, **settings):
+        lines = []
+        data = dataclasses.replace(config.data, **settings)
+        preparation.prepare(
+            data,
+            tmp_path / name,
+            pairs_per_shard=per_shard,
+            workers=1,
+            log=lines.append,
+        )
+        return tmp_path / name, lines
+
+    return run
+
+
+def use_records(config, folder, **settings):
+    return replace_settings(
+        config,
+        "data",
+        **{"train_source": (), "train_target": (), "dev_source": (), "dev_target": ()},
+        records=str(folder),
+        **settings,
+    )
+
+
+@pytest.mark.slow
+def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
+    folder, lines = prepare()
+    assert lines[0] == "learning 280 subwords …"
+    assert [line.split("  ")[:2] for line in lines[1:]] == [
+        ["train-00000", "25/60 pairs"],
+        ["train-00001", "50/60 pairs"],
+        ["train-00002", "60/60 pairs"],
+    ]
+    runs = [config, use_records(config, folder)]
+    dirs = [ModelDir(tmp_path / "text"), ModelDir(tmp_path / "from_records")]
+    lines = []
+    text, records = (
+        prepare_run(run, model_dir, lines.append)
+        for run, model_dir in zip(runs, dirs, strict=True)
+    )
+    assert lines[1:3] == [lines[1], lines[1]]
+    assert records.vocabulary.sha256 == text.vocabulary.sha256
+    assert records.fingerprint == text.fingerprint
+    assert records.summary == text.summary
+    assert_same_batches(text, records, epochs=2)
+    # The records also have the dev set, as text and as ids.
+    np.testing.assert_array_equal(records.dev.lengths, text.dev.lengths)
+    pairs = [
+        list(data.corpus.pairs("dev").as_numpy_iterator()) for data in (text, records)
+    ]
+    assert pairs[0] == pairs[1]
+    cards = [json.loads(each.run_card_file.read_text()) for each in dirs]
+    assert cards[0]["corpus"] == cards[1]["corpus"]
+    # So a run on text can resume with records of it, and the reverse.
+    both = replace_settings(config, "data", records=str(folder))
+    assert prepare_run(both, dirs[0], lines.append).summary == text.summary
+    prepare_run(config, dirs[0], lines.append)
+    # Also where the settings no longer name the text, or name it elsewhere.
+    prepare_run(runs[1], dirs[0], lines.append)
+    os.rename(config.data.train_source[0], f"{tmp_path}/moved")
+    moved = replace_settings(both, "data", train_source=(f"{tmp_path}/moved",))
+    prepare_run(moved, dirs[1], lines.append)
+    (tmp_path / "moved").write_text("a b\n" * 60)
+    with pytest.raises(
+        UserError,
+        match=r"moved,.*target is not the .*\(60 pairs\), expected .*60 pairs",
+    ):
+        prepare_run(moved, ModelDir(tmp_path / "new"), lines.append)
+
+
+def test_other_files_can_replace_the_dev_set(config, prepare, tmp_path):
+    folder, _ = prepare()
+    (tmp_path / "x.source").write_text("a b\n")
+    (tmp_path / "x.target").write_text("b a\n")
+    data = use_records(config, folder).data
+    data = dataclasses.replace(
+        data,
+        dev_source=(str(tmp_path / "x.source"),),
+        dev_target=(str(tmp_path / "x.target"),),
+    )
+    corpus = from_settings.build_corpus(data)
+    assert list(corpus.splits) == ["dev"]
+    assert corpus.splits["dev"].num_pairs == 1
+    assert from_settings.build_corpus(data, ("test",)).splits == {}
+    with pytest.raises(UserError, match="has no train split"):
+        corpus.pairs("train")
+
+
+def test_wrong_settings_are_refused_with_the_difference(config, prepare, tmp_path):
+    folder, _ = prepare()
+    wrong = use_records(config, folder, max_length=7, vocabulary_size=9)
+    with pytest.raises(UserError) as refused:
+        prepare_run(wrong, ModelDir(tmp_path / "run"), [].append)
+    assert "--max_length: 8 in the records, 7 now" in str(refused.value)
+    assert "--vocabulary_size: 280 in the records, 9 now" in str(refused.value)
+    assert "make other records with t2t_keras.prepare" in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
+    model_dir = ModelDir(tmp_path / "run")
+    prepare_run(config, model_dir, [].append)
+    smaller, _ = prepare("smaller", vocabulary_size=278)
+    other, _ = prepare("other", vocabulary_file=str(smaller / "vocabulary.model"))
+    settings = replace_settings(config, "data", records=str(other))
+    with pytest.raises(UserError, match="another vocabulary than the run in"):
+        prepare_run(settings, model_dir, [].append)
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["making"]["fingerprint"] = "0" * 64
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match="is not the training text that the run in"):
+        prepare_run(settings, model_dir, [].append)
+
+
+def test_a_second_run_makes_only_damaged_shards_again(prepare):
+    folder, _ = prepare()
+    before = read_manifest(folder)
+    (folder / "train-00001" / "target.npy").write_bytes(b"")
+    with pytest.raises(UserError, match=r"train-00001/target\.npy"):
+        verify_records(folder)
+    _, lines = prepare(per_shard=None)
+    assert lines[0].startswith("warning: damaged, and made again: ")
+    assert lines[1] == "2 of 3 shards are complete already"
+    assert lines[2].startswith("train-00001  60/60 pairs  ")
+    assert verify_records(folder) == before
+    _, lines = prepare()
+    assert lines == ["3 of 3 shards are complete already"]
+
+
+def test_other_settings_or_text_for_existing_records_are_refused(config, prepare):
+    folder, _ = prepare()
+    with pytest.raises(UserError, match=r"--max_length: 8 in the records, 7 now\nGive"):
+        prepare(max_length=7)
+    with pytest.raises(UserError, match=r"25 pairs a shard, not 9\. Leave --pairs_per"):
+        prepare(per_shard=9)
+    with open(config.data.train_source[0], "r+") as file:
+        file.write("j")
+    with pytest.raises(UserError, match="is not the training text that the records in"):
+        prepare()
+    assert len(verify_records(folder).shards) == 3
+
+
+def test_records_without_any_pair_are_refused(config, prepare):
+    with pytest.raises(UserError, match="No sentence pair is left: 60 pairs longer"):
+        prepare("short", max_length=2)
+    with pytest.raises(UserError, match="There is nothing to train on"):
+        prepare("none", train_source=(), train_target=())
+
+
+def test_two_processes_at_once_are_refused(config, prepare, tmp_path):
+    def start_second(line):
+        prepare()
+
+    message = f"Another process is preparing .*: process {os.getpid()} on .*--output"
+    with pytest.raises(UserError, match=message):
+        preparation.prepare(
+            config.data, tmp_path / "records", workers=1, log=start_second
+        )
+
+
+def test_a_line_break_in_a_sentence_keeps_the_sides_aligned(tmp_path):
+    class Corpus:
+        splits = ("dev",)
+
+        def lines(self, split):
+            return [([b"a\nb", b"c"], [b"A", "B\u2028\rC".encode()])]
+
+    assert set(preparation._write_texts(tmp_path, Corpus())) == {"dev"}
+    assert (tmp_path / "dev.source").read_bytes() == b"a b\nc\n"
+    assert (tmp_path / "dev.target").read_bytes() == "A\nB\u2028\rC\n".encode()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_between_two_shards_or_within_one(
+    config, prepare, tmp_path, number
+):
+    """The signal arrives while the second shard is being made."""
+    folder = tmp_path / "records"
+    whole, _ = prepare("whole")
+    before = signal.getsignal(number)
+
+    def log(line):
+        if line.startswith("train-00000"):
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(Interrupted, match=f"stopped by {number.name}"):
+        preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, log=log)
+    assert signal.getsignal(number) == before
+    assert not (folder / "manifest.json").exists()
+    assert (folder / "train-00000").is_dir()
+    _, lines = prepare()
+    assert lines[0].startswith("1 of 3 shards")
+    assert read_files(folder) == read_files(whole)

@@ -1,0 +1,97 @@
+"""Models and the language pairs that they translate."""
+
+import json
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.server.translation_api.language_pairs import (
+    LanguagePair,
+    Languages,
+    parse_models,
+)
+from tests.server.translation_api.fake_backend import EN_DE, THREE_PAIRS
+
+
+def write_card(base, version, text):
+    (base / str(version)).mkdir(parents=True)
+    (base / str(version) / "model_card.json").write_text(text)
+
+
+def test_models_with_their_languages():
+    assert parse_models("translate:EN:de, back:de:pt_BR") == (
+        LanguagePair("translate", "en", "de"),
+        LanguagePair("back", "de", "pt-BR"),
+    )
+
+
+def test_languages_of_the_newest_version(tmp_path):
+    for version, target in ((2, "fr"), (10, "de"), (9, "it")):
+        card = {"languages": {"source": "en", "target": target}}
+        write_card(tmp_path / "a", version, json.dumps(card))
+    paths = {"a": str(tmp_path / "a"), "b": str(tmp_path / "b")}
+    assert parse_models("a", paths) == (LanguagePair("a", "en", "de"),)
+    assert parse_models("", {"a": paths["a"]}) == (LanguagePair("a", "en", "de"),)
+    assert parse_models("a,b:fr:en", paths)[1] == LanguagePair("b", "fr", "en")
+
+
+def test_malformed_lists_are_refused(tmp_path):
+    parser = {"languages": {"source": "en", "target": "trees"}}
+    for name, text in (
+        ("parser", json.dumps(parser)),
+        ("list", "[]"),
+        ("no_json", "{"),
+        ("number", '{"languages": {"source": 1, "target": "de"}}'),
+    ):
+        write_card(tmp_path / name, 1, text)
+    (tmp_path / "empty").mkdir()
+    paths = {each.name: str(each) for each in tmp_path.iterdir()}
+    for models, message in (
+        ("", "No model to translate with. Expected models"),
+        ("a:en", "Received: 'a:en'"),
+        ("a:en:de:fr", "Received: 'a:en:de:fr'"),
+        (":en:de", "Received: ':en:de'"),
+        ("a:en:de,", "not known"),
+        ("a:en:german", "Received: 'german'"),
+        ("a", "languages of model 'a' are not known.*Give its languages, as in a:en"),
+        ("empty", "No version in .* has a model_card.json"),
+        ("parser", "does not say which languages .*'trees'"),
+        ("list", "does not say which languages"),
+        ("no_json", "does not say which languages"),
+        ("number", "does not say which languages"),
+    ):
+        with pytest.raises(UserError, match=message):
+            parse_models(models, paths if models else None)
+
+
+def test_a_pair_has_one_model():
+    with pytest.raises(
+        UserError, match="'translate' and 'x' both translate from en to"
+    ):
+        Languages((*EN_DE, LanguagePair("x", "en", "de")))
+    with pytest.raises(UserError, match="No model"):
+        Languages(())
+
+
+def test_languages_and_their_targets():
+    languages = Languages(THREE_PAIRS)
+    assert languages.sources == ("en", "de", "fr")
+    assert languages.codes == ("en", "de", "fr", "pt-BR")
+    assert languages.pair("de", "en") == LanguagePair("back", "de", "en")
+    assert languages.pair("en", "pt-BR") is None
+    assert languages.describe() == [
+        {"code": "en", "name": "English", "targets": ["de", "en"]},
+        {"code": "de", "name": "German", "targets": ["de", "en"]},
+        {"code": "fr", "name": "French", "targets": ["fr", "pt-BR"]},
+        {"code": "pt-BR", "name": "Portuguese (Brazil)", "targets": ["pt-BR"]},
+    ]
+
+
+def test_languages_that_a_text_may_be_in():
+    assert Languages(EN_DE).candidates("de") == ("en",)
+    assert Languages(EN_DE).candidates("en") == ("en", "de")
+    languages = Languages(THREE_PAIRS)
+    assert languages.candidates("de") == ("en", "de")
+    assert languages.candidates("pt-BR") == ("fr", "pt-BR")
+    # Nothing is translated to it. What it is says the error, or there is nothing to do.
+    assert languages.candidates("fr") == languages.codes
