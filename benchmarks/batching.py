@@ -25,12 +25,10 @@ from t2t_keras.input_pipeline.batches.batching_strategy import batching_summary
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs.data import from_settings
-from t2t_keras.settings.config import (
-    DataConfig,
-    ExperimentConfig,
-    ModelConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.training.profiling import training_flops
 from t2t_keras.typing import BatchSize
 

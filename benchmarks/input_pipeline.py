@@ -45,7 +45,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     tokenize_corpus,
 )
 from t2t_keras.runs.data import from_settings, preparation
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS
 
 _SEED = 1

@@ -21,7 +21,9 @@ from benchmarks.product_step import (
     count_update_flops,
     make_synthetic_batch,
 )
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 
 VOCABULARY = 8_000
 HEAD_WIDTH = 64

@@ -25,10 +25,11 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from benchmarks.server_process import ServerProcess, started_server
-from t2t_keras.runs.export.export_settings import signature_names
+from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.serving import signature
+from t2t_keras.settings.decoding_config import DecodingConfig
 
-SIGNATURES = signature_names("text", sample=False, prefix=False)
+SIGNATURES = ExportSettings(DecodingConfig()).signatures("text")
 CHOICES = ("all", signature.TRANSLATE, "none")
 TEXT = b"The old teacher gave the child three red apples."
 

@@ -22,8 +22,9 @@ from absl import flags
 from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.settings import flags as settings
-from t2t_keras.settings.config import ExperimentConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig, make_paths_absolute
 from t2t_keras.settings.program import log, require_flag, run
+from t2t_keras.settings.training_config import TrainingConfig
 
 if (backend := os.environ["KERAS_BACKEND"]) != "jax":
     sys.exit(f"error: KERAS_BACKEND must be jax, or not be set. Received: {backend}")
@@ -145,7 +146,7 @@ def main() -> None:
     tf.config.set_visible_devices([], "GPU")  # their memory is for JAX
     model_dir = ModelDir(flags.FLAGS.model_dir)
     with model_dir.lock(log):
-        train(settings.make_paths_absolute(check()), model_dir)
+        train(make_paths_absolute(check()), model_dir)
 
 
 if __name__ == "__main__":

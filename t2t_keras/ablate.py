@@ -12,40 +12,50 @@ that was stopped or killed, and does not repeat finished runs. After each run th
 is updated: ablation.html, ablation.md, ablation.tsv and ablation.json.
 """
 
+import dataclasses
 from pathlib import Path
 
-from absl import flags
-
-from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     accept_model_dir,
     define_config_flags,
+    define_flags,
     explicit_settings,
 )
+from t2t_keras.settings.setting import Settings, setting
 
-_ROWS = flags.DEFINE_list(
-    "rows",
-    None,
-    "Flagfiles of the variations, or patterns such as configs/table3/*.flags, "
-    "comma-separated. Required.",
-)
-_SEEDS = flags.DEFINE_integer(
-    "seeds",
-    3,
-    "Number of runs of each row, with seeds from --seed upward. A single run "
-    "has no standard deviation.",
-    lower_bound=1,
-)
-_AT_ONCE = flags.DEFINE_integer(
-    "at_once",
-    1,
-    "Number of runs at a time. They divide the cores and GPUs evenly.",
-    lower_bound=1,
-)
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of all runs, created if missing. Required."
-)
+
+@dataclasses.dataclass(frozen=True)
+class AblateOptions(Settings):
+    """The runs of a study, and their folder."""
+
+    rows: tuple[str, ...] = setting(
+        (),
+        "Flagfiles of the variations, or patterns such as configs/table3/*.flags, "
+        "comma-separated. Required.",
+        path=True,
+    )
+    seeds: int = setting(
+        3,
+        "Number of runs of each row, with seeds from --seed upward. A single run "
+        "has no standard deviation.",
+        low=1,
+    )
+    at_once: int = setting(
+        1,
+        "Number of runs at a time. They divide the cores and GPUs evenly.",
+        low=1,
+    )
+    output: str | None = setting(
+        None,
+        "Folder of all runs, created if missing. Required.",
+        path=True,
+        model_folder=True,
+        required=True,
+    )
+
+
+_OPTIONS = define_flags(AblateOptions)
 accept_model_dir()
 define_config_flags()
 
@@ -59,8 +69,7 @@ def check() -> None:
     """Raises `UserError` if flags or flagfiles are invalid."""
     from t2t_keras.reports.ablation.plan import read_rows
 
-    check_readable_by_tensorflow(program.require_flag("output"), "--output")
-    read_rows(_ROWS.value or (), explicit_settings())
+    read_rows(_OPTIONS.read().rows, explicit_settings())
 
 
 def main() -> int:
@@ -74,11 +83,11 @@ def main() -> int:
     from t2t_keras.reports.rendering import write_report
     from t2t_keras.reports.report import ablation_page
 
-    output = Path(program.require_flag("output"))
-    settings = explicit_settings()
-    resources = divide_resources(_AT_ONCE.value)
-    rows = read_rows(_ROWS.value or (), settings)
-    runs = plan_runs(rows, _SEEDS.value, output)
+    options, settings = _OPTIONS.read(), explicit_settings()
+    output = Path(options.require("output"))
+    resources = divide_resources(options.at_once)
+    rows = read_rows(options.rows, settings)
+    runs = plan_runs(rows, options.seeds, output)
 
     def write(ablation: Ablation) -> None:
         write_results(ablation, output)

@@ -8,48 +8,71 @@ and visualize use it, and train --init_from continues from it. docs/convert.md l
 what each format needs, and how exact the imports are.
 """
 
+import dataclasses
 from pathlib import Path
-
-from absl import flags
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
+from t2t_keras.settings.flags import define_flags
+from t2t_keras.settings.setting import Settings, setting
 
-_FROM = flags.DEFINE_enum(
-    "from",
-    None,
-    ["marian", "transformers", "opennmt_tf", "tensor2tensor", "ctranslate2"],
-    "Format of the input: marian, of Marian and OPUS-MT; transformers, a MarianMT "
-    "model of Hugging Face; opennmt_tf; tensor2tensor; ctranslate2. Required.",
-)
-_INPUT = flags.DEFINE_string(
-    "input",
-    None,
-    "Folder of the model; of marian also the file with its weights, of opennmt_tf also "
-    "the configuration .yml of the run. Required.",
-)
-_MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Directory to write, which must not exist. Required."
-)
-_SOURCE_LANGUAGE = flags.DEFINE_string(
-    "source_language",
-    None,
-    "Language to translate from, as a code such as en. Default: as the source says, or "
-    "und for undetermined.",
-)
-_TARGET_LANGUAGE = flags.DEFINE_string(
-    "target_language",
-    None,
-    "Language to translate to, as a code such as de. Default: as the source says, or "
-    "und for undetermined.",
-)
-_TARGET_SPACE = flags.DEFINE_integer(
-    "target_space_id",
-    None,
-    "target_space_id of a problem of Tensor2Tensor. Default: 0, which the text "
-    "problems of its last releases have.",
-    lower_bound=0,
-)
+
+@dataclasses.dataclass(frozen=True)
+class ConvertOptions(Settings):
+    """The model of another toolkit, and the directory to write."""
+
+    from_: str | None = setting(
+        None,
+        "Format of the input: marian, of Marian and OPUS-MT; transformers, a MarianMT "
+        "model of Hugging Face; opennmt_tf; tensor2tensor; ctranslate2. Required.",
+        choices=(
+            "marian",
+            "transformers",
+            "opennmt_tf",
+            "tensor2tensor",
+            "ctranslate2",
+        ),
+        required=True,
+    )
+    input: str | None = setting(
+        None,
+        "Folder of the model; of marian also the file with its weights, of opennmt_tf "
+        "also the configuration .yml of the run. Required.",
+        path=True,
+        required=True,
+    )
+    model_dir: str | None = setting(
+        None,
+        "Directory to write, which must not exist. Required.",
+        path=True,
+        model_folder=True,
+        required=True,
+    )
+    source_language: str | None = setting(
+        None,
+        "Language to translate from, as a code such as en. Default: as the source "
+        "says, or und for undetermined.",
+    )
+    target_language: str | None = setting(
+        None,
+        "Language to translate to, as a code such as de. Default: as the source says, "
+        "or und for undetermined.",
+    )
+    target_space_id: int | None = setting(
+        None,
+        "target_space_id of a problem of Tensor2Tensor. Default: 0, which the text "
+        "problems of its last releases have.",
+        low=0,
+    )
+
+    def check(self) -> None:
+        if not Path(self.require("input")).exists():
+            raise UserError(
+                f"There is no --input={self.input}. Give a folder or a file."
+            )
+
+
+_OPTIONS = define_flags(ConvertOptions)
 
 
 def main() -> int:
@@ -57,30 +80,23 @@ def main() -> int:
     from t2t_keras.interop.formats import read_model
     from t2t_keras.runs.training import imported_run
 
-    source_format = program.require_flag("from")
-    path = Path(program.require_flag("model_dir"))
+    options = _OPTIONS.read()
+    source_format, path = options.require("from_"), Path(options.require("model_dir"))
     imported_run.check_new(path)
-    source = Path(program.require_flag("input"))
-    imported = read_model(source_format, source, _TARGET_SPACE.value)
+    imported = read_model(
+        source_format, Path(options.require("input")), options.target_space_id
+    )
     model = imported_run.write_model_dir(
         imported,
         path,
         source_format,
-        languages=(_SOURCE_LANGUAGE.value, _TARGET_LANGUAGE.value),
+        languages=(options.source_language, options.target_language),
         log=program.log,
     )
     size = imported_run.describe(imported, model)
-    print(f"imported {_INPUT.value} to {path}: {size}")
+    print(f"imported {options.input} to {path}: {size}")
     return 0
 
 
-def _check() -> None:
-    """Raises `UserError` if flags are missing, or there is no input."""
-    for name in ("from", "input", "model_dir"):
-        program.require_flag(name)
-    if not Path(_INPUT.value or "").exists():
-        raise UserError(f"There is no --input={_INPUT.value}. Give a folder or a file.")
-
-
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", check=_check)
+    program.run(main, __doc__ or "", check=_OPTIONS.read)

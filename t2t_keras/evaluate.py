@@ -24,216 +24,213 @@ These print the error rate of word alignments: of a file, or of a model that ali
 sources with the references. docs/alignments.md explains them.
 """
 
+import dataclasses
 import json
+from types import MappingProxyType
 
-from absl import flags
-
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.scoring_settings import ScoringSettings
 from t2t_keras.runs.translation import ensembles
 from t2t_keras.settings import program
-from t2t_keras.settings.config import TOKENIZERS
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.flags import check_use, define_flags
+from t2t_keras.settings.model_options import ABOUT_HEADS, SearchModelOptions
+from t2t_keras.settings.setting import Settings, setting
 
-_MODEL = program.define_model_flags(
-    about_model_dir="Directory of a training run. Required without --hypotheses or "
-    "--alignments."
-)
-program.define_search_model_flags()
-flags.DEFINE_enum(
-    "split",
-    "test",
-    ["train", "dev", "test"],
-    "Split of the run's corpus to score.",
-)
-_SOURCE = flags.DEFINE_list(
-    "source",
-    [],
-    "Files to translate instead of --split, comma-separated, one sentence a line. A "
-    ".tsv file also holds the references; for a parser, a .mrg file holds trees.",
-)
-_REFERENCE = flags.DEFINE_list(
-    "reference",
-    [],
-    "Files of the reference translations of --source or --hypotheses, line by line, "
-    "comma-separated, read one after another. With --hypotheses, a .mrg file holds "
-    "trees.",
-)
-flags.DEFINE_string(
-    "output",
-    None,
-    "File for the translations. Default: one below MODEL_DIR/translations, "
-    "or none with --source.",
-)
-flags.DEFINE_bool(
-    "ascii_quotes",
-    False,
-    "Whether curly and low quotes are replaced by straight ones for tokenized BLEU, "
-    "as in the paper's reference of newstest2014.",
-)
-_CUTOFF_LENGTH = flags.DEFINE_integer(
-    "cutoff_length",
-    None,
-    "Maximum length of a sentence in EVALB's second summary of a parser, in words "
-    "and punctuation marks. Default: 40.",
-    lower_bound=1,
-)
-_HYPOTHESES = flags.DEFINE_multi_string(
-    "hypotheses",
-    [],
-    # absl adds "; repeat this option to specify a list of values".
-    "File of a system's translations to score instead of a model, or - for standard "
-    "input. Several systems are compared with the first",
-)
-flags.DEFINE_multi_string(
-    "extra_reference",
-    [],
-    "File of further references of --hypotheses, line by line",
-)
-flags.DEFINE_string(
-    "target_language",
-    None,
-    "Code of the language of --hypotheses, for both BLEUs; or tree for trees. "
-    "Default: the ending of --reference, such as de for test.de.",
-)
-flags.DEFINE_list(
-    "metrics",
-    [],
-    "Metrics of --hypotheses, comma-separated: bleu, chrf, chrf++, ter, "
-    "tokenized_bleu, t2t_bleu. Default: all but chrf++.",
-)
-flags.DEFINE_enum(
-    "tokenize",
-    None,
-    TOKENIZERS,
-    "Tokenizer of sacreBLEU. Default: that of the target language (zh for Chinese, "
-    "ja-mecab for Japanese, ko-mecab for Korean, 13a for all others); a model has "
-    "that of its training run.",
-)
-flags.DEFINE_bool(
-    "lowercase", False, "Whether BLEU and chrF of --hypotheses ignore case."
-)
-flags.DEFINE_bool(
-    "confidence",
-    False,
-    "Whether scores of --hypotheses have 95 % confidence intervals, by bootstrap.",
-)
-flags.DEFINE_enum(
-    "paired_test",
-    None,
-    ["bootstrap", "randomization"],
-    "Significance test of each of --hypotheses against the first.",
-)
-flags.DEFINE_integer(
-    "resamples",
-    None,
-    "Number of bootstrap resamples, or of trials of the randomization test. Default: "
-    "1,000, or 10,000 trials.",
-    lower_bound=2,
-)
-_ALIGNMENTS = flags.DEFINE_string(
-    "alignments",
-    None,
-    "File of word alignments in Pharaoh format, 0-0 1-2, a line for each pair. Without "
-    "--model_dir it is scored; with it, the links of the model between --source and "
-    "--reference are written to it.",
-)
-_GOLD_ALIGNMENTS = flags.DEFINE_string(
-    "gold_alignments",
-    None,
-    "File of the gold word alignments to score with, in Pharaoh format: 0-0 is a sure "
-    "link, 0p0 or 0?0 a possible one.",
-)
-flags.DEFINE_string("alignment_heads", None, program.ABOUT_HEADS)
-_JSON = flags.DEFINE_bool(
-    "json",
-    False,
-    "Whether the scores of --hypotheses or of alignments are printed as JSON.",
-)
+# What the program is used for: the scores of a model, of files, or of alignments.
+_OF_MODELS, _OF_FILES, _OF_ALIGNMENTS = "models", "files", "alignments"
 
 
-# Flags that the kinds of evaluation do not share.
-_OF_MODELS = (
-    *("checkpoint", "ensemble_with", "shortlist", "shortlist_size", *_MODEL.search),
-    *("split", "source", "output"),
+@dataclasses.dataclass(frozen=True)
+class EvaluateOptions(Settings):
+    """What is scored, and where the results go."""
+
+    split: str = setting(
+        "test",
+        "Split of the run's corpus to score.",
+        choices=("train", "dev", "test"),
+        uses=(_OF_MODELS, _OF_ALIGNMENTS),
+    )
+    source: tuple[str, ...] = setting(
+        (),
+        "Files to translate instead of --split, comma-separated, one sentence a line. "
+        "A .tsv file also holds the references; for a parser, a .mrg file holds trees.",
+        path=True,
+        uses=(_OF_MODELS, _OF_ALIGNMENTS),
+    )
+    reference: tuple[str, ...] = setting(
+        (),
+        "Files of the reference translations of --source or --hypotheses, line by "
+        "line, comma-separated, read one after another. With --hypotheses, a .mrg file "
+        "holds trees.",
+        path=True,
+    )
+    output: str | None = setting(
+        None,
+        "File for the translations. Default: one below MODEL_DIR/translations, "
+        "or none with --source.",
+        path=True,
+        uses=(_OF_MODELS,),
+    )
+    cutoff_length: int | None = setting(
+        None,
+        "Maximum length of a sentence in EVALB's second summary of a parser, in words "
+        "and punctuation marks. Default: 40.",
+        low=1,
+        uses=(_OF_MODELS, _OF_FILES),
+    )
+    hypotheses: tuple[str, ...] = setting(
+        (),
+        "File of a system's translations to score instead of a model, or - for "
+        "standard input. Several systems are compared with the first.",
+        repeated=True,
+        path=True,
+        uses=(_OF_FILES,),
+    )
+    extra_reference: tuple[str, ...] = setting(
+        (),
+        "File of further references of --hypotheses, line by line.",
+        repeated=True,
+        path=True,
+        uses=(_OF_FILES,),
+    )
+    target_language: str | None = setting(
+        None,
+        "Code of the language of --hypotheses, for both BLEUs; or tree for trees. "
+        "Default: the ending of --reference, such as de for test.de.",
+        uses=(_OF_FILES,),
+    )
+    alignments: str | None = setting(
+        None,
+        "File of word alignments in Pharaoh format, 0-0 1-2, a line for each pair. "
+        "Without --model_dir it is scored; with it, the links of the model between "
+        "--source and --reference are written to it.",
+        path=True,
+        uses=(_OF_ALIGNMENTS,),
+    )
+    gold_alignments: str | None = setting(
+        None,
+        "File of the gold word alignments to score with, in Pharaoh format: 0-0 is a "
+        "sure link, 0p0 or 0?0 a possible one.",
+        path=True,
+        uses=(_OF_ALIGNMENTS,),
+    )
+    alignment_heads: str | None = setting(None, ABOUT_HEADS, uses=(_OF_ALIGNMENTS,))
+    json: bool = setting(
+        False,
+        "Whether the scores of --hypotheses or of alignments are printed as JSON.",
+        uses=(_OF_FILES, _OF_ALIGNMENTS),
+    )
+
+    @property
+    def use(self) -> str:
+        """What is scored."""
+        if self.alignments or self.gold_alignments:
+            return _OF_ALIGNMENTS
+        return _OF_FILES if self.hypotheses else _OF_MODELS
+
+    def check(self) -> None:
+        from t2t_keras.input_pipeline.corpora.parallel_text import check_both_sides
+
+        if self.alignment_heads and self.use == _OF_MODELS:
+            raise UserError("--alignment_heads is for --alignments. Add that.")
+        check_use(_FLAGS, self.use, _NOT_FOR[self.use])
+        if self.use != _OF_FILES:
+            check_both_sides(self.source, self.reference)
+
+
+_MODEL = define_flags(
+    SearchModelOptions,
+    about={
+        "model_dir": "Directory of a training run. Required without --hypotheses or "
+        "--alignments."
+    },
+    uses={
+        "model_dir": (_OF_MODELS, _OF_ALIGNMENTS),
+        "checkpoint": (_OF_MODELS, _OF_ALIGNMENTS),
+        "": (_OF_MODELS,),
+    },
 )
-_OF_TEXT = (
-    *("metrics", "tokenize", "lowercase", "confidence"),
-    *("paired_test", "resamples"),
+_SEARCH = define_flags(
+    DecodingConfig, default_note="that of the run", uses={"": (_OF_MODELS,)}
 )
-_OF_ALIGNMENTS = (
-    *("alignments", "gold_alignments", "alignment_heads", "source", "reference"),
-    *("model_dir", "checkpoint", "split", "json"),
-)
-_OF_FILES = (
-    *("extra_reference", "target_language", "json"),
-    *(name for name in _OF_TEXT if name != "tokenize"),
-)
-_OF_TRANSLATIONS = (
-    *("hypotheses", "output", "ascii_quotes", "cutoff_length", *_MODEL.search),
-    *("ensemble_with", "shortlist", "shortlist_size"),
-    *("extra_reference", "target_language", *_OF_TEXT),
-)
-_OF_NO_FILES = ("model_dir", *_OF_MODELS, "alignment_heads")
-_NO_MODEL = (
-    "is for scores of a model, but --hypotheses are scored without one. Leave one out."
-)
-_NO_TRANSLATIONS = (
-    "is for translations, but --alignments and --gold_alignments score links between "
-    "words. Leave it out."
-)
-_NO_FILES = (
-    "is for --hypotheses: the scores of a model are kept in its directory, all by the "
-    "same settings. Write its translations with --output=FILE, and score these with "
-    "--hypotheses=FILE."
+_OPTIONS = define_flags(EvaluateOptions)
+_SCORING = define_flags(ScoringSettings)
+_FLAGS = (_MODEL, _SEARCH, _OPTIONS, _SCORING)
+# What is said of flags that have no meaning for a use.
+_NOT_FOR = MappingProxyType(
+    {
+        _OF_MODELS: "is for --hypotheses: the scores of a model are kept in its "
+        "directory, all by the same settings. Write its translations with "
+        "--output=FILE, and score these with --hypotheses=FILE.",
+        _OF_FILES: "is for scores of a model, but --hypotheses are scored without one. "
+        "Leave one out.",
+        _OF_ALIGNMENTS: "is for translations, but --alignments and --gold_alignments "
+        "score links between words. Leave it out.",
+    }
 )
 
 
 def main() -> int:
     """Scores a model or files; returns the exit status."""
-    if _ALIGNMENTS.value or _GOLD_ALIGNMENTS.value:
+    options = _OPTIONS.read()
+    if options.use == _OF_ALIGNMENTS:
         from t2t_keras.runs.translation.alignment_evaluation import evaluate_alignments
 
-        values = program.flag_values(_OF_ALIGNMENTS)
+        values = _MODEL.values() | dataclasses.asdict(options)
         print(evaluate_alignments(values, program.log), end="")
+    elif options.use == _OF_FILES:
+        print(_score_files(options))
     else:
-        print(_score_files() if _HYPOTHESES.value else _score_model())
+        print(_score_model(options))
     return 0
 
 
-def _score_model() -> str:
+def _score_model(options: EvaluateOptions) -> str:
     from t2t_keras.runs.run import Run
 
-    run = Run(program.require_flag("model_dir"), log=program.log)
+    model = dataclasses.asdict(_MODEL.read())
+    run = Run(model.pop("model_dir"), log=program.log)
     with program.progress_bar(None, "sentences") as bar:
-        names = (*_OF_MODELS, "reference", "ascii_quotes", "cutoff_length", "tokenize")
-        options = program.flag_values(names)
-        progress = {"on_start": bar.reset, "on_progress": bar.update}
-        return run.evaluate(**options, **progress).describe()
+        scoring = _SCORING.read()
+        return run.evaluate(
+            options.source,
+            options.reference,
+            split=options.split,
+            output=options.output,
+            cutoff_length=options.cutoff_length,
+            tokenize=scoring.tokenize,
+            ascii_quotes=scoring.ascii_quotes,
+            on_start=bar.reset,
+            on_progress=bar.update,
+            **model,
+            **_SEARCH.given(),
+        ).describe()
 
 
-def _score_files() -> str:
+def _score_files(options: EvaluateOptions) -> str:
     from t2t_keras.runs.translation.file_scoring import ScoredFiles, score_files
 
-    names = "hypotheses", "reference", "extra_reference", "target_language"
-    files = ScoredFiles(*program.flag_values(names).values())
-    options = program.flag_values((*_OF_TEXT, "ascii_quotes"))
-    result = score_files(files, options, _CUTOFF_LENGTH.value, program.log)
-    if _JSON.value:
+    files = ScoredFiles(
+        options.hypotheses,
+        options.reference,
+        options.extra_reference,
+        options.target_language,
+    )
+    scoring = _SCORING.read()
+    result = score_files(files, scoring, options.cutoff_length, program.log)
+    if options.json:
         return json.dumps(result.as_dict(), ensure_ascii=False, indent=2)
     return result.describe()
 
 
 def _check() -> None:
     """Raises `UserError` if flags are missing or incompatible."""
-    from t2t_keras.input_pipeline.corpora.parallel_text import check_both_sides
-
-    if _ALIGNMENTS.value or _GOLD_ALIGNMENTS.value:
-        program.refuse_flags(_OF_TRANSLATIONS, _NO_TRANSLATIONS)
-    elif _HYPOTHESES.value:
-        return program.refuse_flags(_OF_NO_FILES, _NO_MODEL)
-    else:
-        program.refuse_flags(_OF_FILES, _NO_FILES)
-        program.refuse_flags(("alignment_heads",), "is for --alignments. Add that.")
-        ensembles.check(**program.search_model_values())
-    check_both_sides(_SOURCE.value, _REFERENCE.value)
+    options = _OPTIONS.read()
+    if options.use == _OF_MODELS:
+        ensembles.check(**dataclasses.asdict(_MODEL.read()))
+        DecodingConfig().override(**_SEARCH.given())
+    _SCORING.read()
 
 
 if __name__ == "__main__":
@@ -241,5 +238,5 @@ if __name__ == "__main__":
         main,
         __doc__ or "",
         check=_check,
-        with_tensorflow=lambda: bool(_MODEL.model_dir.value),
+        with_tensorflow=lambda: bool(_MODEL.values()["model_dir"]),
     )

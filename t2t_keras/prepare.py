@@ -19,74 +19,82 @@ t2t_keras.export --shortlist: which subwords translate which.
 import dataclasses
 from pathlib import Path
 
-from absl import flags
-
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.settings import program
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.config import make_paths_absolute
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.flags import (
     accept_model_dir,
+    check_use,
     config_from_flags,
     define_config_flags,
-    make_paths_absolute,
+    define_flags,
 )
+from t2t_keras.settings.setting import Settings, marked, setting, settings_of
 
-# Settings of batches do not change the records, which have no alignments.
-_UNUSED = (
-    "records",
-    "train_alignments",
-    "subword_sampling",
-    "batching",
-    "max_shapes",
-    "tokens_per_batch",
-)
-_DATA = tuple(
-    field.name for field in dataclasses.fields(DataConfig) if field.name not in _UNUSED
-)
-_OUTPUT = flags.DEFINE_string(
-    "output",
-    None,
-    "Folder of the records, created if missing. Required without --shortlist.",
-)
-_WORKERS = flags.DEFINE_integer(
-    "workers",
-    None,
-    "Number of processes that tokenize. Default: one for each core.",
-    1,
-)
-_PAIRS_PER_SHARD = flags.DEFINE_integer(
-    "pairs_per_shard",
-    None,
-    "Number of sentence pairs in a shard. Default: 500,000. A process keeps one shard "
-    "in memory, which is lost if the process is killed.",
-    1,
-)
-_KEEP_TEXT = flags.DEFINE_bool(
-    "keep_text",
-    False,
-    "Whether the records also contain the text of their pairs, which "
-    "train --subword_sampling needs.",
-)
-_VERIFY = flags.DEFINE_bool(
-    "verify",
-    False,
-    "Whether to read existing records and check every hash, without writing any.",
-)
-_SHORTLIST = flags.DEFINE_string(
-    "shortlist",
-    None,
-    "File to write instead of records: which subwords of --vocabulary_file translate "
-    "which, counted in --train_source and --train_target, for a faster search.",
-)
-_ALIGNMENTS = flags.DEFINE_string(
-    "alignments",
-    None,
-    "File with the word alignment of each line of the training text in Pharaoh format, "
-    "for --shortlist.",
-)
-# What --shortlist needs, and flags of records alone.
-_OF_SHORTLISTS = ("train_source", "vocabulary_file", "alignments")
-_OF_RECORDS = ("output", "workers", "pairs_per_shard", "keep_text", "verify")
+_OF_RECORDS, _OF_SHORTLISTS = "records", "shortlists"
+
+
+@dataclasses.dataclass(frozen=True)
+class PrepareOptions(Settings):
+    """What is written, or verified, and how."""
+
+    output: str | None = setting(
+        None,
+        "Folder of the records, created if missing. Required without --shortlist.",
+        path=True,
+        uses=(_OF_RECORDS,),
+    )
+    workers: int | None = setting(
+        None,
+        "Number of processes that tokenize. Default: one for each core.",
+        low=1,
+        uses=(_OF_RECORDS,),
+    )
+    pairs_per_shard: int | None = setting(
+        None,
+        "Number of sentence pairs in a shard. Default: 500,000. A process keeps one "
+        "shard in memory, which is lost if the process is killed.",
+        low=1,
+        uses=(_OF_RECORDS,),
+    )
+    keep_text: bool = setting(
+        False,
+        "Whether the records also contain the text of their pairs, which "
+        "train --subword_sampling needs.",
+        uses=(_OF_RECORDS,),
+    )
+    verify: bool = setting(
+        False,
+        "Whether to read existing records and check every hash, without writing any.",
+        uses=(_OF_RECORDS,),
+    )
+    shortlist: str | None = setting(
+        None,
+        "File to write instead of records: which subwords of --vocabulary_file "
+        "translate which, counted in --train_source and --train_target, for a faster "
+        "search.",
+        path=True,
+    )
+    alignments: str | None = setting(
+        None,
+        "File with the word alignment of each line of the training text in Pharaoh "
+        "format, for --shortlist.",
+        path=True,
+        uses=(_OF_SHORTLISTS,),
+    )
+
+    def check(self) -> None:
+        if self.shortlist:
+            reason = "is for records. Leave out --shortlist."
+            check_use([_OPTIONS], _OF_SHORTLISTS, reason)
+            self.require("alignments")
+        else:
+            check_use([_OPTIONS], _OF_RECORDS, "is for --shortlist. Add that.")
+            self.require("output")
+
+
+_OPTIONS = define_flags(PrepareOptions)
 accept_model_dir()
 define_config_flags()
 
@@ -95,24 +103,12 @@ def main() -> int:
     """Prepares or verifies; returns the exit status."""
     from t2t_keras.input_pipeline.records.manifest import verify_records
     from t2t_keras.runs.data import preparation
-    from t2t_keras.text.stored_vocabulary import load_vocabulary
-    from t2t_keras.translation.lexicon import make_shortlist
 
-    if _SHORTLIST.value:
-        data = config_from_flags().data
-        with program.progress_bar(None, "lines") as bar:
-            about = make_shortlist(
-                load_vocabulary(data.vocabulary_file or ""),
-                (data.train_source, data.train_target),
-                _ALIGNMENTS.value or "",
-                _SHORTLIST.value,
-                bar.reset,
-                bar.update,
-            )
-        print(about)
-        return 0
-    folder = Path(program.require_flag("output"))
-    if _VERIFY.value:
+    options = _OPTIONS.read()
+    if options.shortlist:
+        return _make_shortlist(options)
+    folder = Path(options.require("output"))
+    if options.verify:
         manifest = verify_records(folder)
         print(f"{folder}: every hash is correct\n{preparation.describe(manifest)}")
         return 0
@@ -120,9 +116,9 @@ def main() -> int:
         manifest = preparation.prepare(
             make_paths_absolute(config_from_flags()).data,
             folder,
-            pairs_per_shard=_PAIRS_PER_SHARD.value,
-            workers=_WORKERS.value,
-            keep_text=_KEEP_TEXT.value,
+            pairs_per_shard=options.pairs_per_shard,
+            workers=options.workers,
+            keep_text=options.keep_text,
             log=program.log,
         )
     except Interrupted as stop:
@@ -134,16 +130,32 @@ def main() -> int:
     return 0
 
 
+def _make_shortlist(options: PrepareOptions) -> int:
+    from t2t_keras.text.stored_vocabulary import load_vocabulary
+    from t2t_keras.translation.lexicon import make_shortlist
+
+    data = config_from_flags().data
+    with program.progress_bar(None, "lines") as bar:
+        about = make_shortlist(
+            load_vocabulary(data.require("vocabulary_file")),
+            (data.train_source, data.train_target),
+            options.require("alignments"),
+            options.require("shortlist"),
+            bar.reset,
+            bar.update,
+        )
+    print(about)
+    return 0
+
+
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
-    if _SHORTLIST.value:
-        program.refuse_flags(_OF_RECORDS, "is for records. Leave out --shortlist.")
-    else:
-        program.refuse_flags(("alignments",), "is for --shortlist. Add that.")
-    for name in _OF_SHORTLISTS if _SHORTLIST.value else ("output",):
-        program.require_flag(name)
-    config_from_flags()
+    options, data = _OPTIONS.read(), config_from_flags().data
+    for name in ("train_source", "vocabulary_file") if options.shortlist else ():
+        data.require(name)
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", settings_used=_DATA, check=_check)
+    unused = marked(DataConfig, "batches_only")
+    used = [name for name in settings_of(DataConfig) if name not in unused]
+    program.run(main, __doc__ or "", settings_used=used, check=_check)

@@ -10,28 +10,37 @@ which phrases are exchanged with others of the same label. Use training trees on
 dev set that is part of the training data is not a valid measure.
 """
 
+import dataclasses
 import sys
-
-from absl import flags
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import CountedLines, open_input, open_output
 from t2t_keras.settings import program
+from t2t_keras.settings.flags import define_flags
+from t2t_keras.settings.setting import Settings, setting
 
-_TREEBANK = flags.DEFINE_string(
-    "treebank",
-    None,
-    "File of trees in Penn Treebank brackets, plain, .gz, .xz or .bz2. Required.",
-)
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "File to write, one tree a line, replaced if it exists. Required."
-)
-_COPIES = flags.DEFINE_integer(
-    "copies", 10, "Number of new sentences from each sentence.", 0
-)
-_SEED = flags.DEFINE_integer(
-    "seed", 1, "Seed of the random choice of phrases to exchange.", 0
-)
+
+@dataclasses.dataclass(frozen=True)
+class RecombineOptions(Settings):
+    """The treebank, and how many sentences are made of it."""
+
+    treebank: str | None = setting(
+        None,
+        "File of trees in Penn Treebank brackets, plain, .gz, .xz or .bz2. Required.",
+        path=True,
+        required=True,
+    )
+    output: str | None = setting(
+        None,
+        "File to write, one tree a line, replaced if it exists. Required.",
+        path=True,
+        required=True,
+    )
+    copies: int = setting(10, "Number of new sentences from each sentence.", low=0)
+    seed: int = setting(1, "Seed of the random choice of phrases to exchange.", low=0)
+
+
+_OPTIONS = define_flags(RecombineOptions)
 
 
 def main() -> int:
@@ -41,7 +50,8 @@ def main() -> int:
     from t2t_keras.parsing.recombination import Recombination, phrases
     from t2t_keras.parsing.trees import clean_tree, read_trees
 
-    path, output = program.require_flag("treebank"), program.require_flag("output")
+    options = _OPTIONS.read()
+    path, output = options.require("treebank"), options.require("output")
     with open_input(path, "treebank") as source:
         counted = CountedLines(source, path)
         lines = (line.decode("utf-8", errors="replace") for line in counted)
@@ -49,13 +59,13 @@ def main() -> int:
     if not trees:
         raise UserError(f"{path} holds no tree with a word in it (--treebank).")
     recombination = Recombination(trees)
-    rng = np.random.default_rng(_SEED.value)
+    rng = np.random.default_rng(options.seed)
     counts = [0, 0]
     with open_output(output) as target:
         for tree in phrases(trees):
             target.write(f"{tree}\n")
             counts[0] += 1
-        for _ in range(_COPIES.value):
+        for _ in range(options.copies):
             for tree in trees:
                 target.write(f"{recombination.exchange(tree, rng)}\n")
                 counts[1] += 1
@@ -64,11 +74,5 @@ def main() -> int:
     return 0
 
 
-def _check() -> None:
-    """Raises `UserError` if flags are missing."""
-    program.require_flag("treebank")
-    program.require_flag("output")
-
-
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", check=_check)
+    program.run(main, __doc__ or "", check=_OPTIONS.read)

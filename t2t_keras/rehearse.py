@@ -10,23 +10,34 @@ lines of workers other than the first begin with the worker's number. Signals ar
 forwarded to all workers that are still running.
 """
 
+import dataclasses
 import sys
-
-from absl import flags
 
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     config_from_flags,
     define_config_flags,
+    define_flags,
     remove_flag,
 )
+from t2t_keras.settings.setting import Settings, setting
 
-_NUM_WORKERS = flags.DEFINE_integer(
-    "num_workers", 2, "Number of worker processes to start.", lower_bound=1
-)
-_MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Directory of the training run, created if missing. Required."
-)
+
+@dataclasses.dataclass(frozen=True)
+class RehearseOptions(Settings):
+    """How many workers train, and in which directory."""
+
+    num_workers: int = setting(2, "Number of worker processes to start.", low=1)
+    model_dir: str | None = setting(
+        None,
+        "Directory of the training run, created if missing. Required.",
+        path=True,
+        model_folder=True,
+        required=True,
+    )
+
+
+_OPTIONS = define_flags(RehearseOptions)
 define_config_flags()
 
 
@@ -35,12 +46,12 @@ def main() -> int:
     from t2t_keras.runs.training.local_workers import launch_local
 
     arguments = remove_flag("num_workers", sys.argv[1:])
-    return launch_local(_NUM_WORKERS.value, arguments)
+    return launch_local(_OPTIONS.read().num_workers, arguments)
 
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
-    program.require_flag("model_dir")
+    _OPTIONS.read()
     config_from_flags()
 
 

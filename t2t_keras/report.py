@@ -9,24 +9,34 @@ benchmarks.layer_types. The report is report.html, which needs no other file, an
 report.md with figures in the same folder. Missing results are marked as not run.
 """
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import flags
-
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
+from t2t_keras.settings.flags import define_flags
+from t2t_keras.settings.setting import Settings, setting
 
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder for the report. Default: report/ in the first argument."
-)
-_TEXTS = flags.DEFINE_bool(
-    "texts",
-    True,
-    "Whether the report has sources and references of sample translations. Without "
-    "them, a parser's trees have no words.",
-)
+
+@dataclasses.dataclass(frozen=True)
+class ReportOptions(Settings):
+    """Where the report is written, and what it has."""
+
+    output: str | None = setting(
+        None,
+        "Folder for the report. Default: report/ in the first argument.",
+        path=True,
+    )
+    texts: bool = setting(
+        True,
+        "Whether the report has sources and references of sample translations. Without "
+        "them, a parser's trees have no words.",
+    )
+
+
+_OPTIONS = define_flags(ReportOptions)
 
 
 def main(folders: Sequence[str]) -> int:
@@ -34,10 +44,11 @@ def main(folders: Sequence[str]) -> int:
     from t2t_keras.reports.rendering import write_report
     from t2t_keras.reports.report import read_sources, report_page
 
+    options = _OPTIONS.read()
     page = report_page(
-        read_sources(folders), _scored_texts if _TEXTS.value else _no_texts
+        read_sources(folders), _scored_texts if options.texts else _no_texts
     )
-    output = Path(_OUTPUT.value or Path(folders[0]) / "report")
+    output = Path(options.output or Path(folders[0]) / "report")
     html, markdown = write_report(page, output, "report")
     print(f"{html}\n{markdown}")
     return 0

@@ -10,20 +10,39 @@ translates and scores the test set, and exports the averaged model. All results 
 the model directory.
 """
 
-from absl import flags
+import dataclasses
 
-from t2t_keras.settings.flags import config_from_flags, define_config_flags
-from t2t_keras.settings.program import log, require_flag, run
+from t2t_keras.settings.flags import (
+    config_from_flags,
+    define_config_flags,
+    define_flags,
+)
+from t2t_keras.settings.program import log, run
+from t2t_keras.settings.setting import Settings, setting
 
-_MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Directory of the training run, created if missing. Required."
-)
-_LIST_WEIGHTS = flags.DEFINE_bool(
-    "list_weights",
-    False,
-    "Whether to print the names and shapes of the model's weights and exit. --freeze "
-    "and --init_skip match these names.",
-)
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions(Settings):
+    """What `train` does, beside the settings of the run."""
+
+    model_dir: str | None = setting(
+        None,
+        "Directory of the training run, created if missing. Required.",
+        path=True,
+        model_folder=True,
+    )
+    list_weights: bool = setting(
+        False,
+        "Whether to print the names and shapes of the model's weights and exit. "
+        "--freeze and --init_skip match these names.",
+    )
+
+    def check(self) -> None:
+        if not self.list_weights:
+            self.require("model_dir")
+
+
+_OPTIONS = define_flags(TrainOptions)
 define_config_flags()
 
 
@@ -34,13 +53,14 @@ def main() -> int:
     from t2t_keras.runs.training.fine_tuning import list_weights
     from t2t_keras.training.loop import TrainingInterrupted
 
-    config = config_from_flags()
-    if _LIST_WEIGHTS.value:
-        print("\n".join(list_weights(config, flags.FLAGS.model_dir)))
+    options, config = _OPTIONS.read(), config_from_flags()
+    if options.list_weights:
+        print("\n".join(list_weights(config, options.model_dir)))
         return 0
-    model_dir = ModelDir(require_flag("model_dir"))
     try:
-        finished = train_and_finish(config, model_dir, log=log)
+        finished = train_and_finish(
+            config, ModelDir(options.require("model_dir")), log=log
+        )
     except TrainingInterrupted as stop:
         resume_point = "there" if stop.saved else "the previous checkpoint"
         log(
@@ -55,8 +75,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
-    if not _LIST_WEIGHTS.value:
-        require_flag("model_dir")
+    _OPTIONS.read()
     config_from_flags()
 
 

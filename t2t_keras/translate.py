@@ -15,9 +15,9 @@ docs/alignments.md word alignments.
 """
 
 import contextlib
+import dataclasses
 
-from absl import flags
-
+from t2t_keras.decoding.sampling_settings import SamplingSettings
 from t2t_keras.files.lines import (
     CountedLines,
     check_outputs,
@@ -26,104 +26,69 @@ from t2t_keras.files.lines import (
     open_prefixes,
 )
 from t2t_keras.runs.translation import ensembles
+from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.settings import program
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.flags import define_flags, read_if
+from t2t_keras.settings.model_options import SearchModelOptions
+from t2t_keras.settings.setting import Settings, setting
 
-_MODEL = program.define_model_flags()
-program.define_search_model_flags()
-_INPUT = flags.DEFINE_string(
-    "input",
-    "-",
-    "File to translate: UTF-8, plain, .gz, .xz or .bz2, one sentence a line; - for "
-    "standard input.",
-)
-_OUTPUT = flags.DEFINE_string(
-    "output",
-    "-",
-    "File for the translations, replaced if it exists; - for standard output.",
-)
-_N_BEST = flags.DEFINE_integer(
-    "n_best", 1, "Number of translations of each line.", lower_bound=1
-)
-_SCORES = flags.DEFINE_bool(
-    "scores",
-    False,
-    "Whether the score and the log probability are written before each translation.",
-)
-flags.DEFINE_bool(
-    "paragraphs",
-    False,
-    "Whether lines are paragraphs, whose sentences are translated one by one. Blank "
-    "lines and the spacing between sentences stay as they are.",
-)
-flags.DEFINE_string(
-    "target_tag",
-    None,
-    "Tag to put before each sentence, such as that of a language or domain; one "
-    "symbol of the vocabulary. Default: none.",
-)
-_SAMPLING = program.define_sampling_flags(
-    "Whether translations are drawn from the model's distribution instead of searched "
-    "for: --n_best samples of each line.",
-    with_seed=True,
-)
-_PREFIX = flags.DEFINE_string(
-    "prefix",
-    None,
-    "Beginnings of the translations: a file with one for each line of --input, or "
-    "the word column if each line has one after a tab. An empty one forces nothing.",
-)
-flags.DEFINE_enum(
-    "rerank",
-    None,
-    ["mbr"],
-    "Method of choosing among several translations: mbr (minimum Bayes risk), those "
-    "with the highest mean chrF against all others. Default: none.",
-)
-flags.DEFINE_integer(
-    "candidates",
-    None,
-    "Number of translations that --rerank chooses from. Default: --beam_size, or 32 "
-    "samples.",
-    lower_bound=1,
-)
-_ALIGNMENTS = flags.DEFINE_string(
-    "alignments",
-    None,
-    "File for the word alignment of each line with its best translation, in Pharaoh "
-    "format: 0-0 1-2, numbers of words from 0, source first. Default: none.",
-)
-flags.DEFINE_string("alignment_heads", None, program.ABOUT_HEADS)
-_LINES_AT_ONCE = flags.DEFINE_integer(
-    "lines_at_once",
-    1024,
-    "Number of lines that are read, sorted by length, and translated together.",
-    lower_bound=1,
-)
 
-# Flags that are fields of `TranslationRequest`.
-_REQUESTED = (
-    "n_best",
-    "rerank",
-    "candidates",
-    "paragraphs",
-    "target_tag",
-    "alignment_heads",
-)
-# Flags that need another.
-_NEEDED = (
-    ("candidates", "rerank", "--rerank=mbr"),
-    ("alignment_heads", "alignments", "--alignments"),
-)
-# Flags that exclude others, and why.
-_EXCLUDED = (
-    ("sample", ("beam_size",), "is not for --sample: it has no beam."),
-    (
-        "paragraphs",
-        ("n_best", "sample", "prefix", "alignments"),
-        "is for lines that are sentences, but --paragraphs splits lines. Leave one "
-        "of them out.",
-    ),
-)
+@dataclasses.dataclass(frozen=True)
+class TranslateOptions(Settings):
+    """What is translated, and where the translations go."""
+
+    input: str = setting(
+        "-",
+        "File to translate: UTF-8, plain, .gz, .xz or .bz2, one sentence a line; - for "
+        "standard input.",
+        path=True,
+    )
+    output: str = setting(
+        "-",
+        "File for the translations, replaced if it exists; - for standard output.",
+        path=True,
+    )
+    scores: bool = setting(
+        False,
+        "Whether the score and the log probability are written before each "
+        "translation.",
+    )
+    sample: bool = setting(
+        False,
+        "Whether translations are drawn from the model's distribution instead of "
+        "searched for: --n_best samples of each line.",
+    )
+    prefix: str | None = setting(
+        None,
+        "Beginnings of the translations: a file with one for each line of --input, or "
+        "the word column if each line has one after a tab. An empty one forces "
+        "nothing.",
+        path=True,
+    )
+    alignments: str | None = setting(
+        None,
+        "File for the word alignment of each line with its best translation, in "
+        "Pharaoh format: 0-0 1-2, numbers of words from 0, source first. Default: "
+        "none.",
+        path=True,
+    )
+    lines_at_once: int = setting(
+        1024,
+        "Number of lines that are read, sorted by length, and translated together.",
+        low=1,
+    )
+
+    def check(self) -> None:
+        check_standard_input([("input", self.input), ("prefix", self.prefix)])
+        check_outputs(self.output, self.alignments)
+
+
+_MODEL = define_flags(SearchModelOptions)
+_SEARCH = define_flags(DecodingConfig, default_note="that of the run")
+_REQUEST = define_flags(TranslationRequest)
+_OPTIONS = define_flags(TranslateOptions)
+_SAMPLING = define_flags(SamplingSettings)
 
 
 def main() -> int:
@@ -131,43 +96,44 @@ def main() -> int:
     from t2t_keras.decoding.sampling import Sampling
     from t2t_keras.runs.translation import line_translation
 
-    sampling = _SAMPLING.values()
-    request = line_translation.TranslationRequest(
-        sample=None if sampling is None else Sampling(**sampling),
-        with_prefixes=_PREFIX.value is not None,
-        alignments=_ALIGNMENTS.value is not None,
-        **program.flag_values(_REQUESTED),
-    )
+    options = _OPTIONS.read()
+    request = _read_request(options)
+    if request.sample is not None:
+        sampling = Sampling(**dataclasses.asdict(request.sample))
+        request = dataclasses.replace(request, sample=sampling)
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open_input(_INPUT.value, "input"))
-        source = CountedLines(file, _INPUT.value, _LINES_AT_ONCE.value)
-        lines = open_prefixes(source, _PREFIX.value, stack, _LINES_AT_ONCE.value)
-        which = _MODEL.checkpoint.value
-        trained = ensembles.load(checkpoint=which, **program.search_model_values())
-        decoding = _MODEL.decoding(trained.config)
+        file = stack.enter_context(open_input(options.input, "input"))
+        source = CountedLines(file, options.input, options.lines_at_once)
+        lines = open_prefixes(source, options.prefix, stack, options.lines_at_once)
+        trained = ensembles.load(**dataclasses.asdict(_MODEL.read()))
+        decoding = trained.config.decoding.override(**_SEARCH.values())
         translator = line_translation.LineTranslator(trained, decoding, request)
-        outputs = line_translation.open_outputs(_OUTPUT.value, _ALIGNMENTS.value, stack)
-        translated = translator.translate(lines, _LINES_AT_ONCE.value)
+        outputs = line_translation.open_outputs(
+            options.output, options.alignments, stack
+        )
+        translated = translator.translate(lines, options.lines_at_once)
         line_translation.write_translations(
-            translated, outputs, _N_BEST.value > 1, _SCORES.value, program.log
+            translated, outputs, request.n_best > 1, options.scores, program.log
         )
         if source.warning:
             program.log(f"warning: {source.warning}")
     return 0
 
 
+def _read_request(options: TranslateOptions) -> TranslationRequest:
+    return _REQUEST.read(
+        sample=read_if(options.sample, _SAMPLING, "sample"),
+        with_prefixes=options.prefix is not None,
+        alignments=options.alignments is not None,
+    )
+
+
 def _check() -> None:
     """Raises `UserError` if flags are missing or exclude each other."""
-    ensembles.check(**program.search_model_values())
-    _SAMPLING.check()
-    check_standard_input([("input", _INPUT.value), ("prefix", _PREFIX.value)])
-    check_outputs(_OUTPUT.value, _ALIGNMENTS.value)
-    for name, excluded, reason in _EXCLUDED:
-        if flags.FLAGS[name].value:
-            program.refuse_flags(excluded, reason)
-    for name, needed, usage in _NEEDED:
-        if flags.FLAGS[needed].value is None:
-            program.refuse_flags((name,), f"is for {usage}. Add that.")
+    ensembles.check(**dataclasses.asdict(_MODEL.read()))
+    search = _SEARCH.values()
+    DecodingConfig().override(**search)
+    _read_request(_OPTIONS.read()).check_search(search)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Hypothesis strategy for random settings, for properties of all valid settings."""
 
-import dataclasses
 import functools
 import re
 from fractions import Fraction
@@ -9,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import sections, unflatten, value_type
+from t2t_keras.settings.config import ExperimentConfig, sections, unflatten
+from t2t_keras.settings.setting import default_values, settings_of, value_types
 
 # Characters of paths, and those that separate or quote list items or start a comment.
 _TEXTS = st.text(
@@ -54,31 +53,32 @@ _LISTS = MappingProxyType(
 )
 
 
-def _values(section: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
-    kind = value_type(section, field.name)
-    low, high = field.metadata["low"], field.metadata["high"]
-    if field.metadata["choices"]:
-        return st.sampled_from(field.metadata["choices"])
-    if field.name in _LISTS:
-        return _LISTS[field.name].map(tuple)
+def _values(section: type, name: str) -> st.SearchStrategy[Any]:
+    kind, described = value_types(section)[name], settings_of(section)[name]
+    low, high = described.low, described.high
+    if described.choices:
+        return st.sampled_from(described.choices)
+    if name in _LISTS:
+        return _LISTS[name].map(tuple)
+    if kind.is_tuple:
+        return st.lists(_TEXTS, max_size=3).map(tuple)
     strategies = {
         bool: st.booleans(),
         int: st.integers(1 if low is None else low, 10**6 if high is None else high),
         float: st.floats(low, high, allow_nan=False, allow_infinity=False),
         str: _TEXTS,
-        tuple: st.lists(_TEXTS, max_size=3).map(tuple),
     }
-    values = strategies[kind]
-    return st.none() | values if field.default is None else values
+    values = strategies[kind.base]
+    return st.none() | values if default_values(section)[name] is None else values
 
 
 @functools.cache
 def _strategies() -> dict[str, st.SearchStrategy[Any]]:
     """Strategy for each setting. Cached: building takes longer than drawing."""
     return {
-        field.name: _values(section, field)
+        name: _values(section, name)
         for section in sections().values()
-        for field in dataclasses.fields(section)
+        for name in settings_of(section)
     }
 
 

@@ -24,7 +24,8 @@ from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.embedding import SharedEmbedding
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
 
 SETTINGS = BeamSearchSettings(measured.BEAM, measured.ALPHA)
 # The base model would take minutes to translate the sentences in all arrangements.

@@ -21,7 +21,8 @@ from t2t_keras.interop.ctranslate2.writer import Architecture, write_ctranslate2
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.export.ctranslate2 import model_weights, position_encodings
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
 
 # Length of the longest source and translation.
 POSITIONS = 128

@@ -16,7 +16,7 @@ from t2t_keras import Run
 from t2t_keras.runs import models
 from t2t_keras.runs.export.transformers import export_transformers
 from t2t_keras.runs.models import TrainedModel
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.padding import pad_sentences, shift_right
 
 _SEARCH = DecodingConfig(beam_size=4, length_penalty="power", alpha=0.8)

@@ -3,7 +3,9 @@
 from benchmarks.product_step import build_product_step, make_synthetic_batch
 from benchmarks.training_step import measured
 from t2t_keras.runs.training import optimization
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 
 
 def main() -> None:

@@ -9,13 +9,10 @@ Shapes: B sentences, W samples of each, R = B W rows, V vocabulary, K tokens tha
 drawn, L longest output.
 """
 
-import dataclasses
-import math
-import numbers
-
 import tensorflow as tf
 
 from t2t_keras.decoding.candidates import Candidates, forbidden_tokens, grouped_top_k
+from t2t_keras.decoding.sampling_settings import SamplingSettings
 from t2t_keras.decoding.search_state import (
     IMPOSSIBLE,
     BeamSearchResult,
@@ -24,64 +21,15 @@ from t2t_keras.decoding.search_state import (
 )
 from t2t_keras.decoding.search_step import SearchStep, score_ended
 from t2t_keras.decoding.settings import PAD_ID
-from t2t_keras.errors import UserError
 from t2t_keras.model.dropout import fold_in, mix
 from t2t_keras.typing import Tensor
 
-# Logits divided by a lower one overflow float32.
-_LOWEST_TEMPERATURE = 1e-6
 
+class Sampling(SamplingSettings):
+    """Settings of sampling, and the draw of a token by them.
 
-@dataclasses.dataclass(frozen=True)
-class Sampling:
-    """Settings of sampling.
-
-    Attributes:
-        temperature: Divisor of the logits, from 1e-6. Below 1 likely tokens become
-            likelier.
-        top_k: Number of likeliest tokens that may be drawn; 0 for all.
-        top_p: Probability that the drawable tokens must reach together: the smallest
-            set of likeliest tokens that does (nucleus sampling). 1 for all.
-        seed: Seed of the random numbers of lines, from 0 to 2^31 - 1. Searches take a
-            seed for each sentence instead.
-
-    Both limits keep the lower id of equally likely tokens. With both, `top_p` is a
-    fraction of the probability of the `top_k` tokens.
-
-    Raises:
-        UserError: If a value is outside its range.
-
-    Source: Fan et al. 2018 for `top_k`, Holtzman et al. 2020 for `top_p`.
+    `SamplingSettings` describes the settings.
     """
-
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            kind = numbers.Integral if type(field.default) is int else numbers.Real
-            if not isinstance(value, kind) or isinstance(value, bool):
-                whole = "a whole number" if kind is numbers.Integral else "a number"
-                raise UserError(f"--{field.name} must be {whole}. Received: {value!r}")
-        if not _LOWEST_TEMPERATURE <= self.temperature < math.inf:
-            raise UserError(
-                f"--temperature must be at least {_LOWEST_TEMPERATURE}. "
-                f"Received: {self.temperature}"
-            )
-        if self.top_k < 0:
-            raise UserError(
-                f"--top_k must be at least 1, or 0 for no limit. Received: {self.top_k}"
-            )
-        if not 0.0 < self.top_p <= 1.0:
-            raise UserError(
-                f"--top_p must be more than 0 and at most 1. Received: {self.top_p}"
-            )
-
-        if not 0 <= self.seed < 2**31:
-            raise UserError(f"--seed must be from 0 to 2^31 - 1. Received: {self.seed}")
 
     def make_step(self, *arguments) -> "SamplingStep":
         """Returns the step of a search that samples; arguments of `SearchStep`."""

@@ -8,7 +8,6 @@ SACREBLEU_SEED sets their seed.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,17 +17,11 @@ from sacrebleu.metrics.chrf import CHRF
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.bleu import check_sentence_pairs
 from t2t_keras.evaluation.compound_bleu import MosesBleu, moses_languages
+from t2t_keras.evaluation.scoring_settings import MOSES_METRICS, ScoringSettings
 from t2t_keras.evaluation.tokenizers import (
     build_bleu,
-    check_tokenizer,
     has_no_spaces,
-    tokenizer_for,
 )
-
-# Metrics that need Moses' rules for a language.
-MOSES_METRICS = ("tokenized_bleu", "t2t_bleu")
-METRICS = ("bleu", "chrf", "chrf++", "ter", *MOSES_METRICS)
-PAIRED_TESTS = ("bootstrap", "randomization")
 
 _SIGNIFICANT = 0.05
 # sacreBLEU's defaults.
@@ -37,96 +30,6 @@ _RESAMPLES, _TRIALS = 1_000, 10_000
 # line of a resample, or a selection of two int64 for each line of a trial.
 _BYTES_PER_RESAMPLED_LINE, _BYTES_PER_TRIED_LINE = 72, 16
 _MAX_BYTES = 4_000_000_000
-
-
-@dataclasses.dataclass(frozen=True)
-class ScoringSettings:
-    """What translations are scored by.
-
-    Attributes:
-        language: Code of the target language, for the tokenizer of BLEU and for Moses;
-            None leaves out the metrics that need one, as does a language that Moses has
-            no rules for.
-        metrics: Names of `METRICS`. Default: all but chrF++ that the language allows.
-        tokenize: sacreBLEU's tokenizer for `bleu`, one of `TOKENIZERS`. Default: that
-            of the language.
-        lowercase: Whether BLEU and chrF ignore case. TER always does, by default of
-            sacreBLEU.
-        ascii_quotes: See `tokenized_bleu`; for the metrics of Moses.
-        confidence: Whether 95 % confidence intervals are estimated.
-        paired_test: Test of each system against the first: "bootstrap", which includes
-            intervals, or "randomization".
-        resamples: Number of bootstrap resamples, or of trials of the randomization
-            test. Default: 1,000, or 10,000 trials.
-
-    Raises:
-        UserError: If a name is unknown, or a number is too small.
-    """
-
-    language: str | None = None
-    metrics: tuple[str, ...] = ()
-    tokenize: str | None = None
-    lowercase: bool = False
-    ascii_quotes: bool = False
-    confidence: bool = False
-    paired_test: str | None = None
-    resamples: int | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.metrics, str):
-            raise UserError(
-                'metrics must be a sequence of names, such as ("bleu",). Received: '
-                f"{self.metrics!r}"
-            )
-        for metric in self.metrics:
-            _check_choice("metrics", metric, METRICS)
-        if self.tokenize is not None:
-            check_tokenizer(self.tokenize)
-        if self.paired_test is not None:
-            _check_choice("paired_test", self.paired_test, PAIRED_TESTS)
-        if self.resamples is not None:
-            _check_resamples(self)
-        if self.confidence or self.paired_test:
-            _check_seed(os.environ.get("SACREBLEU_SEED", "none"))
-
-    @property
-    def tokenizer(self) -> str:
-        """Name of sacreBLEU's tokenizer for `bleu`."""
-        return self.tokenize or tokenizer_for(self.language)
-
-    @property
-    def bootstrap(self) -> bool:
-        """Whether scores have confidence intervals."""
-        return self.confidence or self.paired_test == "bootstrap"
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise UserError(
-            f"--{name} must be one of {', '.join(choices)}. Received: {value}."
-            f"{did_you_mean(value, choices)}"
-        )
-
-
-def _check_resamples(settings: ScoringSettings) -> None:
-    if not (settings.confidence or settings.paired_test):
-        raise UserError(
-            "--resamples is for intervals and tests. Add --confidence or "
-            "--paired_test, or leave it out."
-        )
-    if settings.resamples is not None and settings.resamples < 2:
-        raise UserError(
-            f"--resamples must be at least 2. Received: {settings.resamples}"
-        )
-
-
-def _check_seed(seed: str) -> None:
-    # sacreBLEU's paired tests would take 0 for none.
-    if seed.lower() != "none" and not (seed.isdecimal() and int(seed)):
-        raise UserError(
-            "The environment variable SACREBLEU_SEED must be a whole number above 0, "
-            f"or none for a new seed each time. Received: {seed!r}"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +77,7 @@ class Comparison:
     sentences: int
     references: int
     systems: Mapping[str, Mapping[str, MetricScore]]
-    settings: ScoringSettings = ScoringSettings()
+    settings: ScoringSettings = dataclasses.field(default_factory=ScoringSettings)
 
     def describe(self) -> str:
         """Returns a table of systems and metrics, and the signatures below it."""

@@ -13,12 +13,9 @@ import numpy as np
 import yaml
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.config import (
-    DecodingConfig,
-    ExperimentConfig,
-    ModelConfig,
-    check_legal,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
@@ -162,11 +159,7 @@ class ImportedModel:
         Args:
             languages: Codes of source and target language.
 
-        Raises:
-            UserError: If a setting has a value that no flag can have.
         """
-        check_legal(self.model)
-        check_legal(self.decoding)
         config = ExperimentConfig(model=self.model, decoding=self.decoding)
         return dataclasses.replace(
             config,

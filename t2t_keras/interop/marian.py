@@ -27,7 +27,8 @@ from t2t_keras.interop.imported_model import (
 )
 from t2t_keras.interop.marian_vocabulary import read_vocabulary
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
-from t2t_keras.settings.config import DecodingConfig, ModelConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 
 _SETTINGS = "special:model.yml"

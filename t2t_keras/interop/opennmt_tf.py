@@ -36,7 +36,8 @@ from t2t_keras.interop.opennmt_run import (
     read_vocabularies,
 )
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
-from t2t_keras.settings.config import DecodingConfig, ModelConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 
 # A variable of the model has this beginning and end. The state of the optimizer for it

@@ -32,7 +32,8 @@ from t2t_keras.interop.imported_model import (
     read_settings,
     without_dropout,
 )
-from t2t_keras.settings.config import DecodingConfig, ModelConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.t2t_subwords import RESERVED, T2TSubwordTokenizer
 

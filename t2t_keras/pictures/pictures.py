@@ -17,7 +17,7 @@ from t2t_keras.pictures.head_table import as_markdown, as_tsv
 from t2t_keras.pictures.heat_map_figure import heat_map_figure
 from t2t_keras.pictures.line_figure import line_figure
 from t2t_keras.pictures.page import attention_page
-from t2t_keras.pictures.request import SUMMARY, Choice, PictureRequest
+from t2t_keras.pictures.request import SUMMARY, PictureRequest
 from t2t_keras.pictures.sentence_attention import Attention, AttentionModel
 from t2t_keras.pictures.summary_corpus import read_summary_corpus
 from t2t_keras.pictures.words import SPACE, merge_sentence_words
@@ -50,18 +50,18 @@ def visualize(
             )
 
     if set(what) - {SUMMARY}:
-        sources = [attention.source(sentence) for sentence in request.sentences]
-        targets = request.translations or attention.translate(sources)
+        sources = [attention.source(sentence) for sentence in request.sentence]
+        targets = request.translation or attention.translate(sources)
         drawn = list(attention.maps(sources, targets))
         warn(sum(cut for _, cut in drawn))
         sentences = [maps for maps, _ in drawn]
-        written += write_pictures(sentences, what, request.choice, request.folder)
+        written += write_pictures(sentences, what, request, request.folder)
     if SUMMARY in what:
         sources, targets = read_summary_corpus(model, request)
         heads, cut = summarize(attention, sources, targets)
         warn(cut)
         about = f"{model.name}, {len(sources):,} sentences"
-        figure_format = request.choice.figure_format
+        figure_format = request.format
         written += write_summary(heads, about, request.folder, figure_format)
     return written
 
@@ -69,7 +69,7 @@ def visualize(
 def write_pictures(
     sentences: Sequence[SentenceMaps],
     what: Sequence[str],
-    choice: Choice,
+    request: PictureRequest,
     folder: Path,
 ) -> list[Path]:
     """Draws sentences; returns the files.
@@ -77,7 +77,7 @@ def write_pictures(
     Args:
         sentences: One at least.
         what: Some of "lines", "heat_maps" and "page"; other names mean nothing here.
-        choice: Which maps of them. The page has all.
+        request: Which maps of them. The page has all.
         folder: Made if it is not there.
 
     Raises:
@@ -85,48 +85,46 @@ def write_pictures(
     """
     _make(folder)
     shown = sentences
-    if choice.merge_subwords:
+    if request.merge_subwords:
         shown = [merge_sentence_words(maps) for maps in sentences]
     written: list[Path] = []
     for number, maps in enumerate(shown, start=1):
         prefix = f"{number}-" if len(shown) > 1 else ""
         if "lines" in what:
-            written += _write_lines(maps, choice, folder, prefix)
+            written += _write_lines(maps, request, folder, prefix)
         if "heat_maps" in what:
-            written += _write_heat_maps(maps, choice, folder, prefix)
+            written += _write_heat_maps(maps, request, folder, prefix)
     if "page" in what:
         page = folder / "attention.html"
-        write_text(page, attention_page(sentences, kind=choice.kinds[0]))
+        write_text(page, attention_page(sentences, kind=request.kind[0]))
         written.append(page)
     return written
 
 
 def _write_lines(
-    maps: SentenceMaps, choice: Choice, folder: Path, prefix: str
+    maps: SentenceMaps, request: PictureRequest, folder: Path, prefix: str
 ) -> list[Path]:
     written = []
-    for kind in _kinds_with(maps, choice):
+    for kind in _kinds_with(maps, request):
         attention = getattr(maps, kind)
         last = attention.weights.shape[0]
-        layer = last if choice.layer is None else choice.layer
+        layer = last if request.layer is None else request.layer
         figure = line_figure(
             attention,
             layer,
-            choice.heads,
-            words=choice.words,
+            request.heads or None,
+            words=request.words,
             title=f"{kind_title(kind)}, layer {layer}",
         )
-        written.append(
-            folder / f"{prefix}lines-{kind}-layer{layer}.{choice.figure_format}"
-        )
+        written.append(folder / f"{prefix}lines-{kind}-layer{layer}.{request.format}")
         save_figure(figure, written[-1])
     return written
 
 
-def _kinds_with(maps: SentenceMaps, choice: Choice) -> Sequence[str]:
+def _kinds_with(maps: SentenceMaps, request: PictureRequest) -> Sequence[str]:
     """Returns the kinds that have all chosen words; if none has, the first of all."""
-    kinds = [kind for kind in choice.kinds if _has(getattr(maps, kind), choice.words)]
-    return kinds or choice.kinds[:1]
+    kinds = [kind for kind in request.kind if _has(getattr(maps, kind), request.words)]
+    return kinds or request.kind[:1]
 
 
 def _has(attention: AttentionMap, words: Sequence[str]) -> bool:
@@ -135,17 +133,15 @@ def _has(attention: AttentionMap, words: Sequence[str]) -> bool:
 
 
 def _write_heat_maps(
-    maps: SentenceMaps, choice: Choice, folder: Path, prefix: str
+    maps: SentenceMaps, request: PictureRequest, folder: Path, prefix: str
 ) -> list[Path]:
     written = []
-    for kind in choice.kinds:
+    for kind in request.kind:
         # A heat map of all layers names each of them.
-        layer = "" if choice.layer is None else f"-layer{choice.layer}"
+        layer = "" if request.layer is None else f"-layer{request.layer}"
         title = kind_title(kind)
-        figure = heat_map_figure(getattr(maps, kind), choice.layer, title=title)
-        written.append(
-            folder / f"{prefix}heat-maps-{kind}{layer}.{choice.figure_format}"
-        )
+        figure = heat_map_figure(getattr(maps, kind), request.layer, title=title)
+        written.append(folder / f"{prefix}heat-maps-{kind}{layer}.{request.format}")
         save_figure(figure, written[-1])
     return written
 

@@ -1,11 +1,10 @@
 """Request for pictures of attention, checked before a model is loaded."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import dataclasses
 from pathlib import Path
-from typing import NamedTuple
 
 from t2t_keras.errors import UserError
+from t2t_keras.settings.setting import Settings, setting
 
 # Fields of `SentenceMaps`.
 KINDS = ("encoder", "decoder", "memory")
@@ -13,92 +12,98 @@ SENTENCE_PICTURES = ("lines", "heat_maps", "page")
 SUMMARY = "summary"
 
 
-class Choice(NamedTuple):
-    """Attention to draw of a sentence.
-
-    Attributes:
-        kinds: Fields of `SentenceMaps`.
-        layer: From 1; None for the last one, and for all in heat maps.
-        heads: From 1; None for all.
-        words: Whose lines are drawn; none for all.
-        merge_subwords: Whether figures show words.
-        figure_format: Image format of figures: svg, png or pdf.
-    """
-
-    kinds: Sequence[str] = KINDS
-    layer: int | None = None
-    heads: Sequence[int] | None = None
-    words: Sequence[str] = ()
-    merge_subwords: bool = False
-    figure_format: str = "svg"
-
-
-@dataclass(frozen=True)
-class PictureRequest:
+@dataclasses.dataclass(frozen=True)
+class PictureRequest(Settings):
     """Pictures to draw of sentences, and a summary of a corpus.
 
     Attributes:
-        folder: Folder for the files.
-        sentences: Sentences to draw.
-        translations: One for each sentence. Default: the model's own.
-        what: Some of `SENTENCE_PICTURES` and `SUMMARY`. Default: all pictures of the
-            sentences, or the summary where there is no sentence.
-        choice: Kinds, layers, heads and words of the figures.
-        input: File of sentences for the summary. Default: the dev set.
-        input_translation: File of their translations. Default: the model's own.
-        max_sentences: Maximum number of sentences of the summary.
+        model_dir: Directory of the model's run; None for an export.
 
     Raises:
         UserError: If a name is unknown, or two of them do not go together.
     """
 
-    folder: Path
-    sentences: Sequence[str] = ()
-    translations: Sequence[str] = ()
-    what: Sequence[str] | None = None
-    choice: Choice = field(default_factory=Choice)
-    input: str | None = None
-    input_translation: str | None = None
-    max_sentences: int = 500
+    sentence: tuple[str, ...] = setting(
+        (),
+        "Sentence to draw; repeat the flag to put several on one page.",
+        repeated=True,
+    )
+    translation: tuple[str, ...] = setting(
+        (),
+        "Translation of each --sentence. Default: the model's own.",
+        repeated=True,
+    )
+    what: tuple[str, ...] = setting(
+        (),
+        "Pictures to make, comma-separated: lines, heat_maps, page, summary. "
+        "Default: the first three, or the summary without --sentence. The page "
+        "has all layers, heads and words to choose from; --layer, --heads and "
+        "--words apply to figures only.",
+        choices=(*SENTENCE_PICTURES, SUMMARY),
+    )
+    kind: tuple[str, ...] = setting(
+        KINDS,
+        "Kinds of attention, comma-separated: encoder, decoder, memory (from "
+        "the decoder to the encoder's output).",
+        choices=KINDS,
+    )
+    layer: int | None = setting(
+        None,
+        "Layer to draw, from 1. Default: the last one, or all layers in heat maps.",
+    )
+    heads: tuple[int, ...] = setting(
+        (), "Heads to draw lines of, comma-separated, from 1. Default: all."
+    )
+    words: tuple[str, ...] = setting(
+        (), "Words to draw lines from, comma-separated. Default: all."
+    )
+    merge_subwords: bool = setting(
+        False, "Whether figures show words instead of subwords. The page shows both."
+    )
+    input: str | None = setting(
+        None,
+        "File of sentences for the summary, one a line. Default: the dev set of the "
+        "run.",
+        path=True,
+    )
+    input_translation: str | None = setting(
+        None,
+        "File of the translations of --input, line by line. Default: the model's own.",
+        path=True,
+    )
+    sentences: int = setting(
+        500,
+        "Maximum number of sentences in the summary, from the start of the file.",
+        low=1,
+    )
+    output: str | None = setting(
+        None,
+        "Folder for the files. Default: pictures below --model_dir, or in the "
+        "working directory for an export.",
+        path=True,
+    )
+    format: str = setting(
+        "svg", "Format of the figures.", choices=("svg", "png", "pdf")
+    )
+    model_dir: str | None = None
 
-    def __post_init__(self) -> None:
-        what = self.pictures
-        _check_names("what", what, (*SENTENCE_PICTURES, SUMMARY))
-        _check_names("kind", self.choice.kinds, KINDS)
-        if set(what) - {SUMMARY} and not self.sentences:
-            raise UserError(f"--what={','.join(what)} needs a --sentence to draw.")
-        if len(self.translations) not in (0, len(self.sentences)):
+    def check(self) -> None:
+        if set(self.pictures) - {SUMMARY} and not self.sentence:
+            raise UserError(
+                f"--what={','.join(self.pictures)} needs a --sentence to draw."
+            )
+        if len(self.translation) not in (0, len(self.sentence)):
             raise UserError(
                 "Give a --translation for each --sentence, or none. Received: "
-                f"{len(self.translations)} for {len(self.sentences)}"
+                f"{len(self.translation)} for {len(self.sentence)}"
             )
 
     @property
-    def pictures(self) -> Sequence[str]:
+    def folder(self) -> Path:
+        """Folder for the files."""
+        return Path(self.output or Path(self.model_dir or "") / "pictures")
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
         """The pictures to make: `what` or its default."""
-        if self.what is not None:
-            return self.what
-        return SENTENCE_PICTURES if self.sentences else (SUMMARY,)
-
-
-def parse_heads(texts: Sequence[str]) -> list[int] | None:
-    """Returns the numbers of --heads, None if there are none.
-
-    Raises:
-        UserError: If one is not a number.
-    """
-    try:
-        return [int(text) for text in texts] or None
-    except ValueError:
-        raise UserError(
-            f"--heads takes numbers with commas between. Received: {','.join(texts)}"
-        ) from None
-
-
-def _check_names(flag: str, given: Sequence[str], known: Sequence[str]) -> None:
-    wrong = [name for name in given if name not in known]
-    if wrong or not given:
-        raise UserError(
-            f"--{flag} takes some of {', '.join(known)}, with commas between. "
-            f"Received: {','.join(given)}"
-        )
+        return self.what or (SENTENCE_PICTURES if self.sentence else (SUMMARY,))

@@ -21,7 +21,7 @@ from t2t_keras.runs.tasks import TREES
 from t2t_keras.runs.translation.map_maker import MapMaker
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.model_card import CARD
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 
 
 class Attention(NamedTuple):

@@ -20,7 +20,7 @@ def read_summary_corpus(
         UserError: If a file cannot be used, the numbers of lines differ, or there
             is neither a file nor a run.
     """
-    attention, most = model.attention, request.max_sentences
+    attention, most = model.attention, request.sentences
     if request.input:
         sources = [
             attention.source(line) for line in _lines(request.input, "input", most)

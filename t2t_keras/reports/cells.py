@@ -5,7 +5,7 @@ from typing import Any
 
 from t2t_keras.reports.blocks import Cell, Missing
 from t2t_keras.reports.seed_statistics import Spread
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 
 
 def as_number(value: float | None, digits: int, why: str = "not run") -> Cell:

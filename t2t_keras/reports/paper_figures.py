@@ -7,7 +7,7 @@ Source: Vaswani et al., "Attention Is All You Need" (2017), arXiv
 import dataclasses
 from typing import Any, NamedTuple
 
-from t2t_keras.settings.config import BASE, ModelConfig
+from t2t_keras.settings.model_config import BASE, ModelConfig
 
 SOURCE = 'Vaswani et al., "Attention Is All You Need" (2017), arXiv 1706.03762v7'
 

@@ -11,36 +11,13 @@ from pathlib import PurePath
 from typing import Any
 
 from t2t_keras.reports.run_summary import RunSummary
-from t2t_keras.settings.config import (
-    BIG,
-    DataConfig,
-    DecodingConfig,
-    ExperimentConfig,
-    ModelConfig,
-    TrainingConfig,
-)
-from t2t_keras.settings.flags import flatten
+from t2t_keras.settings.config import ExperimentConfig, all_settings, flatten
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import BIG, ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 
 _WMT14 = "wmt14_translate/"
-# The settings of data, training and search that count; of the model all do.
-_SETTINGS = (
-    *("tokens_per_batch", "train_steps", "warmup_steps", "learning_rate_scale"),
-    *("schedule", "clip_norm", "ema_decay", "init_from", "freeze", "subword_sampling"),
-    "guided_alignment",
-    *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
-    *(
-        "length_penalty",
-        "suppress_unknown",
-        "renormalize",
-        "min_length",
-        "no_repeat_ngram",
-    ),
-)
-# The settings of the parser's model that the paper does not give.
-_PARSERS_CHOICES = (
-    *("d_ff", "num_heads", "d_k", "d_v", "dropout_rate", "attention_dropout_rate"),
-    *("learned_positions", "encoder_neighborhood"),
-)
 # Tolerance of "about 37000 tokens", 32000 word pieces, 16K and 32K tokens.
 _ABOUT = 0.15
 
@@ -107,8 +84,18 @@ def is_papers_parser(run: RunSummary, *, semi_supervised: bool) -> bool:
 
 def _parser(model: ModelConfig) -> ModelConfig:
     """Returns the parser of section 6.3, with a run's choices where it gives none."""
-    free = {name: getattr(model, name) for name in _PARSERS_CHOICES}
-    return ModelConfig(num_layers=4, d_model=1024, **free)
+    return ModelConfig(
+        num_layers=4,
+        d_model=1024,
+        d_ff=model.d_ff,
+        num_heads=model.num_heads,
+        d_k=model.d_k,
+        d_v=model.d_v,
+        dropout_rate=model.dropout_rate,
+        attention_dropout_rate=model.attention_dropout_rate,
+        learned_positions=model.learned_positions,
+        encoder_neighborhood=model.encoder_neighborhood,
+    )
 
 
 def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
@@ -127,9 +114,13 @@ def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
 
 
 def _compared_settings(config: ExperimentConfig) -> list[Any]:
-    """Returns the settings that are equal in two runs of the same experiment."""
+    """Returns the settings that are equal in two runs of the same experiment.
+
+    Of the model they are all; of data, training and search those marked `paper`.
+    """
     values = flatten(config)
-    return [_compared_model(config.model), *(values[name] for name in _SETTINGS)]
+    names = (name for name, each in all_settings().items() if each.paper)
+    return [_compared_model(config.model), *(values[name] for name in names)]
 
 
 def _compared_model(model: ModelConfig) -> ModelConfig:

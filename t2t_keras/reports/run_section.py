@@ -21,8 +21,7 @@ from t2t_keras.reports.cells import as_number, as_search
 from t2t_keras.reports.plots import Curve, Panel, plot_curves
 from t2t_keras.reports.run_summary import RunSummary, format_settings
 from t2t_keras.reports.table_4 import parser_scores, scores_table
-from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import flatten
+from t2t_keras.settings.config import ExperimentConfig, flatten
 
 # A word of a bracketed tree, with its part of speech.
 _WORD = re.compile(r"\(([^\s()]+) [^\s()]+\)")

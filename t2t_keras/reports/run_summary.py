@@ -9,8 +9,8 @@ from typing import Any
 
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import DataConfig, ExperimentConfig
-from t2t_keras.settings.flags import flatten
+from t2t_keras.settings.config import ExperimentConfig, flatten
+from t2t_keras.settings.data_config import DataConfig
 
 # Name in a run card of every corpus without a name of its own.
 _UNNAMED = "text files"

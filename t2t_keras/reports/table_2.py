@@ -7,7 +7,7 @@ from t2t_keras.reports.cells import as_number, as_power, as_search
 from t2t_keras.reports.paper_figures import DEVICES, TABLE_2, estimated_flops
 from t2t_keras.reports.papers_experiments import is_papers_translator
 from t2t_keras.reports.run_summary import RunSummary
-from t2t_keras.settings.config import BASE, BIG, ModelConfig
+from t2t_keras.settings.model_config import BASE, BIG, ModelConfig
 
 
 def table_2_blocks(runs: Sequence[RunSummary]) -> list[Block]:

@@ -15,8 +15,7 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task
 from t2t_keras.runs.training import averaging, training_run, workers
 from t2t_keras.runs.translation import scoring
-from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import make_paths_absolute
+from t2t_keras.settings.config import ExperimentConfig, make_paths_absolute
 from t2t_keras.training.progress import OnRecord
 from t2t_keras.training.strategy import is_chief
 

@@ -35,13 +35,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.paths import check_readable_by_tensorflow, expand
-from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import (
-    config_from_flagfile,
-    differences,
-    flagfile_text,
-    make_paths_absolute,
-)
+from t2t_keras.settings.config import ExperimentConfig, differences, make_paths_absolute
+from t2t_keras.settings.flags import config_from_flagfile, flagfile_text
 from t2t_keras.settings.training_text import parse_mixture_item
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary

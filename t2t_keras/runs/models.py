@@ -18,7 +18,9 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.tasks import Task, task_for, with_tokenizer
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.training.checkpoints import CheckpointStore

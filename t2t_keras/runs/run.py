@@ -29,16 +29,16 @@ from t2t_keras.runs.finish import FinishedRun, train_and_finish
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.tasks import Task
 from t2t_keras.runs.training import averaging
+from t2t_keras.runs.training.average_options import AverageOptions
 from t2t_keras.runs.translation import ensembles, scoring
-from t2t_keras.runs.translation.line_translation import (
-    LineTranslator,
-    TranslationRequest,
-)
+from t2t_keras.runs.translation.line_translation import LineTranslator
 from t2t_keras.runs.translation.map_maker import map_sentence
 from t2t_keras.runs.translation.pair_scores import PairScore, check_pairs, score_pairs
+from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.runs.translation.scoring import EvaluationResult, score
 from t2t_keras.runs.translation.word_aligner import build_aligner
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.word_alignments import Link
 from t2t_keras.training.progress import OnRecord
 from t2t_keras.translation.translator import TranslatedLine
@@ -355,13 +355,8 @@ class Run:
             best: Number of checkpoints with the best monitored score to average,
                 instead of those of a range; the run keeps `keep_best` of them.
         """
-        averaging.check_selection(last, from_step, to_step, best)
-        if best is not None:
-            state = averaging.average_best(self.model_dir, best, self._log)
-        else:
-            state = averaging.average_range(
-                self.model_dir, last, from_step, to_step, self._log
-            )
+        options = AverageOptions(last, from_step, to_step, best)
+        state = averaging.average_checkpoints(self.model_dir, options, self._log)
         return self.model_dir.averaged / f"step-{state.step}"
 
     @tensorflow_warnings_off()
@@ -466,11 +461,7 @@ class Run:
         search: Mapping[str, Any],
         request: TranslationRequest,
     ) -> LineTranslator:
-        if request.sample is not None and "beam_size" in search:
-            raise UserError(
-                "Sampling has no beam. Leave out beam_size; n_best is the number of "
-                "samples."
-            )
+        request.check_search(search)
         decoding = self.settings.decoding.override(**search)
         return trained.keep(
             ("translate", decoding, request),

@@ -1,156 +1,43 @@
-"""Conversion of settings to and from flat mappings, absl flags and flagfiles."""
+"""Settings as absl flags and as flagfiles."""
 
 import csv
 import dataclasses
 import io
-import math
 import os
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 from absl import flags
 
-from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.errors import UserError
 from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.files.paths import expand
-from t2t_keras.settings.config import CHANGEABLE_ON_RESUME, DataConfig, ExperimentConfig
-from t2t_keras.settings.training_text import make_names_absolute
-
-# Settings that determine the ids of records. A fingerprint identifies the text itself.
-_RECORD_SETTINGS = (
-    "dataset",
-    "train_source",
-    "train_target",
-    "mixture",
-    "filter",
-    "source_language",
-    "target_language",
-    "vocabulary_file",
-    "vocabulary_size",
-    "subwords",
-    "user_symbols",
-    "max_length",
+from t2t_keras.settings.config import (
+    ExperimentConfig,
+    all_settings,
+    sections,
+    unflatten,
+)
+from t2t_keras.settings.setting import (
+    Setting,
+    Settings,
+    ValueType,
+    default_values,
+    flag_name,
+    settings_of,
+    value_types,
 )
 
+# Flags belong to the program that defines them by calling a function here.
+flags.disclaim_key_flags()
 
-def sections() -> dict[str, type]:
-    """Returns the section classes of `ExperimentConfig` by field name, in order."""
-    hints = get_type_hints(ExperimentConfig)
-    return {f.name: hints[f.name] for f in dataclasses.fields(ExperimentConfig)}
-
-
-def value_type(section: type, name: str) -> type:
-    """Returns a field's type without `None`: str, int, float, bool or tuple."""
-    hint = get_type_hints(section)[name]
-    for candidate in get_args(hint) or (hint,):
-        if candidate in (str, int, float, bool):
-            return tuple if Ellipsis in get_args(hint) else candidate
-    raise TypeError(f"{section.__name__}.{name} has no type for a flag: {hint}")
+_SettingsT = TypeVar("_SettingsT", bound=Settings)
 
 
-def flatten(config: ExperimentConfig) -> dict[str, Any]:
-    """Returns every setting by name; names are unique over all sections."""
-    return {
-        field.name: getattr(getattr(config, section), field.name)
-        for section in sections()
-        for field in dataclasses.fields(getattr(config, section))
-    }
-
-
-def unflatten(values: dict[str, Any]) -> ExperimentConfig:
-    """Returns the configuration with these values; the inverse of `flatten`."""
-    parts = {}
-    for section, cls in sections().items():
-        names = [field.name for field in dataclasses.fields(cls)]
-        parts[section] = cls(**{name: values[name] for name in names})
-    return ExperimentConfig(**parts)
-
-
-def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
-    """Returns (old, new) of changed settings that determine what an update computes."""
-    before, after = flatten(old), flatten(new)
-    changeable = CHANGEABLE_ON_RESUME
-    if new.training.schedule == "linear":
-        # The rate of every update depends on the last step.
-        by_epochs = new.training.train_epochs is not None
-        changeable -= {"train_epochs" if by_epochs else "train_steps"}
-    return {
-        name: (before[name], after[name])
-        for name in before
-        if before[name] != after[name] and name not in changeable
-    }
-
-
-def record_settings(config: DataConfig) -> dict[str, Any]:
-    """Returns the settings that a manifest of records contains, as JSON values."""
-    values = {name: getattr(config, name) for name in _RECORD_SETTINGS}
-    if config.train_source:
-        values["dataset"] = None  # --train_source overrides it
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-    }
-
-
-def make_paths_absolute(config: ExperimentConfig) -> ExperimentConfig:
-    """Returns the settings with absolute paths of all files."""
-    paths: dict[str, Any] = {
-        name: tuple(os.path.abspath(expand(path)) for path in value)
-        for name, value in flatten(config).items()
-        if name.endswith(("_source", "_target", "_alignments"))
-    }
-    paths["mixture"] = tuple(map(make_names_absolute, config.data.mixture))
-    names = ("data_dir", "vocabulary_file", "records", "init_from", "rejected")
-    for name in names:
-        value = flatten(config)[name]
-        if value and "://" not in value:  # TFDS also reads from cloud storage
-            paths[name] = os.path.abspath(expand(value))
-    return unflatten({**flatten(config), **paths})
-
-
-def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines a flag for every setting."""
-    for section in sections().values():
-        for field in dataclasses.fields(section):
-            _define(section, field, flag_values)
-
-
-def accept_model_dir(flag_values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines --model_dir for a program that ignores it, hidden from its --help.
-
-    Flagfiles for training may set it.
-    """
-    about = "Ignored; defined because flagfiles for training may set it."
-    flags.DEFINE_string("model_dir", None, about, flag_values=flag_values)
-
-
-def _define(
-    section: type, field: dataclasses.Field, flag_values: flags.FlagValues
-) -> None:
-    kind = value_type(section, field.name)
-    define = {
-        bool: flags.DEFINE_bool,
-        int: flags.DEFINE_integer,
-        float: flags.DEFINE_float,
-        str: flags.DEFINE_string,
-        tuple: flags.DEFINE_list,
-    }[kind]
-    default: Any = field.default
-    bounds: dict[str, Any] = {}
-    if kind in (int, float):
-        bounds["lower_bound"] = field.metadata["low"]
-        bounds["upper_bound"] = field.metadata["high"]
-    define(
-        field.name, default, field.metadata["about"], flag_values=flag_values, **bounds
-    )
-    if default is None:
-        flag = flag_values[field.name]
-        flag.parser = _OrNothing(flag.parser)
-
-
-class _OrNothing(flags.ArgumentParser):
+class OptionalParser(flags.ArgumentParser):
     """Parser of a flag without a default: `--name=` unsets what came before."""
 
     def __init__(self, parser: flags.ArgumentParser):
@@ -163,50 +50,203 @@ class _OrNothing(flags.ArgumentParser):
         return self._parser.flag_type()
 
 
+@dataclasses.dataclass(frozen=True)
+class DefinedFlags(Generic[_SettingsT]):
+    """The flags of a settings class, a flag for each of its settings.
+
+    Attributes:
+        cls: The class.
+        flag_values: Where they are defined.
+        without: Settings that have no flag.
+    """
+
+    cls: type[_SettingsT]
+    flag_values: flags.FlagValues
+    without: tuple[str, ...] = ()
+
+    def values(self) -> dict[str, Any]:
+        """Returns the value of each flag by name, unchecked."""
+        return {
+            name: self.flag_values[flag_name(name)].value
+            for name in settings_of(self.cls)
+            if name not in self.without
+        }
+
+    def given(self) -> dict[str, Any]:
+        """Returns the values that are not the default by name, unchecked."""
+        return {
+            name: value
+            for name, value in self.values().items()
+            if value != self.flag_values[flag_name(name)].default
+        }
+
+    def read(self, **others: Any) -> _SettingsT:
+        """Returns the settings.
+
+        Args:
+            **others: Fields of the class that are no settings.
+
+        Raises:
+            UserError: If a value is not legal, or settings contradict each other.
+        """
+        return self.cls(**_with_lists(self.cls, self.values()), **others)
+
+
+def _with_lists(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of flags, () for a list without a value."""
+    kinds = value_types(cls)
+    return {
+        name: tuple(value or ()) if kinds[name].is_tuple else value
+        for name, value in values.items()
+    }
+
+
+def define_flags(
+    cls: type[_SettingsT],
+    *,
+    default_note: str | None = None,
+    about: Mapping[str, str] = MappingProxyType({}),
+    uses: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    without: Sequence[str] = (),
+    hidden: bool = False,
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> DefinedFlags[_SettingsT]:
+    """Defines a flag for each setting of a class, with its type, default and help.
+
+    Values are checked when the settings are made from them.
+
+    Args:
+        cls: The class.
+        default_note: Where values come from that no flag gives: then no flag has a
+            default, and each help text ends in "Default: {default_note}."
+        about: Help texts in place of those of the settings, by name.
+        uses: In place of `Setting.uses` that are empty, by name; "" for all others.
+        without: Settings that get no flag, and keep their defaults.
+        hidden: Whether the help of the program does not list them.
+        flag_values: Where to define them.
+    """
+    for name, described in settings_of(cls).items():
+        if name in without:
+            continue
+        text = about.get(name, described.about)
+        default = default_values(cls)[name]
+        if default_note is not None:
+            default, text = None, f"{text} Default: {default_note}."
+        described = dataclasses.replace(
+            described,
+            about=text,
+            uses=described.uses or uses.get(name, uses.get("", ())),
+        )
+        kind = value_types(cls)[name]
+        _define_flag(flag_name(name), kind, described, default, flag_values, hidden)
+    return DefinedFlags(cls, flag_values, tuple(without))
+
+
+def _define_flag(
+    name: str,
+    kind: ValueType,
+    described: Setting,
+    default: Any,
+    flag_values: flags.FlagValues,
+    hidden: bool,
+) -> None:
+    define: Callable[..., object] = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+    }[kind.base]
+    about = described.about
+    if kind.is_tuple:
+        define = flags.DEFINE_list
+        default = None if default is None else list(default)
+    if described.repeated:
+        define = flags.DEFINE_multi_string
+        # absl adds "; repeat this option to specify a list of values".
+        about = about.removesuffix(".")
+    define(
+        name,
+        default,
+        about,
+        flag_values=flag_values,
+        module_name=__name__ if hidden else None,
+    )
+    flag = flag_values[name]
+    flag.setting = described
+    if default is None:
+        flag.parser = OptionalParser(flag.parser)
+
+
+def setting_of_flag(flag: flags.Flag) -> Setting | None:
+    """Returns the setting of a flag that `define_flags` has defined, or None."""
+    return getattr(flag, "setting", None)
+
+
+def check_use(groups: Sequence[DefinedFlags[Any]], use: str, reason: str) -> None:
+    """Raises `UserError` if a flag is given that is for other uses of a program.
+
+    Args:
+        groups: The flags of the program.
+        use: What it is used for now; see `Setting.uses`.
+        reason: The message after the name of the flag.
+    """
+    for group in groups:
+        for name in group.given():
+            uses = group.flag_values[flag_name(name)].setting.uses
+            if uses and use not in uses:
+                raise UserError(f"--{name} {reason}")
+
+
+def read_if(
+    is_chosen: bool, group: DefinedFlags[_SettingsT], flag: str
+) -> _SettingsT | None:
+    """Returns settings that have a meaning with another flag only; None without it.
+
+    Raises:
+        UserError: If a value is not legal; or the flag is missing, and one is given.
+    """
+    if is_chosen:
+        return group.read()
+    for name in group.given():
+        raise UserError(f"--{name} is for --{flag}. Add --{flag}, or leave it out.")
+    return None
+
+
+def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines a flag for every setting of an experiment."""
+    for section in sections().values():
+        define_flags(section, hidden=True, flag_values=flag_values)
+
+
+def accept_model_dir(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines --model_dir for a program that ignores it, hidden from its --help.
+
+    Flagfiles for training may set it.
+    """
+    about = "Ignored; defined because flagfiles for training may set it."
+    flags.DEFINE_string(
+        "model_dir", None, about, flag_values=flag_values, module_name=__name__
+    )
+
+
+def config_values(flag_values: flags.FlagValues = flags.FLAGS) -> dict[str, Any]:
+    """Returns the value of the flag of every setting by name, unchecked."""
+    return {
+        name: value
+        for section in sections().values()
+        for name, value in _with_lists(
+            section, DefinedFlags(section, flag_values).values()
+        ).items()
+    }
+
+
 def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ExperimentConfig:
     """Returns the configuration with the values of the flags.
 
     Raises:
-        UserError: If a value is not one of a setting's choices, or not finite.
+        UserError: If a value is not legal, or settings contradict each other.
     """
-    check_settings_flags(flag_values)
-    values: dict[str, Any] = {}
-    for section in sections().values():
-        for field in dataclasses.fields(section):
-            value = flag_values[field.name].value
-            if value_type(section, field.name) is tuple:
-                value = tuple(value or ())
-            values[field.name] = value
-    return unflatten(values)
-
-
-def check_settings_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
-    """Raises `UserError` if a setting has an invalid value.
-
-    Checks each setting by itself; `config_from_flags` also checks combinations.
-    """
-    for section in sections().values():
-        for field in dataclasses.fields(section):
-            _check_value(field, flag_values[field.name].value)
-
-
-def _check_value(field: dataclasses.Field, value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):  # absl lets it pass
-        raise UserError(f"--{field.name} must be a number. Received: {value}")
-    text = "".join(value) if isinstance(value, list) else str(value)
-    if text.encode(errors="ignore").decode() != text:
-        raise UserError(
-            f"--{field.name} must be UTF-8, as flagfiles are. Received: {text!a}. "
-            "Rename the file."
-        )
-    choices = field.metadata["choices"]
-    if choices and value is not None and value not in choices:
-        choices = [str(choice) for choice in field.metadata["choices"]]
-        hint = did_you_mean(str(value), choices)
-        raise UserError(
-            f"--{field.name} must be one of {', '.join(choices)}. "
-            f"Received: {value}.{hint}"
-        )
+    return unflatten(config_values(flag_values))
 
 
 def find_run(path: str | os.PathLike[str]) -> Path | None:
@@ -229,12 +269,15 @@ def config_from_flagfile(path: str | Path) -> ExperimentConfig:
     return config_from_arguments([f"--flagfile={path}"], source=str(path))
 
 
-def config_from_arguments(arguments: Sequence[str], source: str) -> ExperimentConfig:
+def config_from_arguments(
+    arguments: Sequence[str], source: str, changes: Mapping[str, Any] | None = None
+) -> ExperimentConfig:
     """Returns the configuration in arguments, with defaults for other settings.
 
     Args:
         arguments: Arguments of `train`: settings, --model_dir, --flagfile.
         source: Origin of the arguments, for the message.
+        changes: Settings by name in place of those.
 
     Raises:
         UserError: If an argument is not a valid setting.
@@ -246,7 +289,7 @@ def config_from_arguments(arguments: Sequence[str], source: str) -> ExperimentCo
         flag_values(["arguments", *expand_flagfiles(arguments)])
     except (flags.Error, ValueError) as error:  # ValueError: --nojit_compile=1
         raise UserError(f"{source}: {error}") from error
-    return config_from_flags(flag_values)
+    return unflatten({**config_values(flag_values), **(changes or {})})
 
 
 def read_settings(
@@ -266,53 +309,15 @@ def read_settings(
     >>> read_settings("configs/big.flags", warmup_steps=8000).training.warmup_steps
     8000
     """
-    defaults = flatten(ExperimentConfig())
-    for name, value in changes.items():
-        if name not in defaults:
-            raise UserError(
-                f"There is no setting {name!r}.{did_you_mean(name, list(defaults))} "
-                "python -m t2t_keras.train --help lists all settings."
-            )
-        if value is None and defaults[name] is not None:
-            raise UserError(f"--{name} must have a value. Received: None")
-    values = {name: _plain_value(name, value) for name, value in changes.items()}
-    unset = {name: value for name, value in values.items() if value in (None, ())}
     arguments = [] if flagfile is None else [f"--flagfile={flagfile}"]
-    for name in values.keys() - unset.keys():
-        arguments += _flag_lines(name, values[name])
-    # An empty list is a flag as well: settings are checked together.
-    arguments += [f"--{name}=" for name, value in unset.items() if value == ()]
-    config = config_from_arguments(arguments, source="settings")
-    return unflatten({**flatten(config), **unset})
-
-
-def _plain_value(name: str, value: Any) -> Any:
-    """Returns a setting's value as Python's own type, a tuple for a list.
-
-    Python callers have lists, paths, and NumPy's numbers and arrays.
-    """
-    kind = next(
-        value_type(section, name)
-        for section in sections().values()
-        if name in {field.name for field in dataclasses.fields(section)}
-    )
-    if hasattr(value, "tolist"):  # a number or an array of NumPy
-        value = value.tolist()
-    if kind is tuple and isinstance(value, os.PathLike):
-        return (os.fspath(value),)  # a name may contain a comma
-    if kind is tuple and isinstance(value, Iterable) and not isinstance(value, str):
-        return tuple(map(str, value))
-    if kind is int and isinstance(value, float) and value.is_integer():
-        return int(value)  # 1e5
-    return value
+    return config_from_arguments(arguments, "settings", changes)
 
 
 def explicit_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:
     """Returns the settings that the user set, as arguments, without defaults."""
-    names = [f.name for cls in sections().values() for f in dataclasses.fields(cls)]
     return [
         flag_values[name].serialize() or f"--{name}="
-        for name in names
+        for name in all_settings()
         if flag_values[name].present
     ]
 
@@ -328,8 +333,8 @@ def flagfile_text(config: ExperimentConfig, comment: str) -> str:
     for section_name in sections():
         section = getattr(config, section_name)
         lines += ["", f"# {(type(section).__doc__ or '').splitlines()[0]}"]
-        for field in dataclasses.fields(section):
-            lines += _flag_lines(field.name, getattr(section, field.name))
+        for name in settings_of(section):
+            lines += _flag_lines(name, getattr(section, name))
     return "\n".join(lines) + "\n"
 
 
@@ -391,8 +396,8 @@ def help_text(
     if with_config:
         for section in sections().values():
             lines += ["", (section.__doc__ or "").splitlines()[0], ""]
-            for field in dataclasses.fields(section):
-                lines += _describe_flag(field.name, flag_values)
+            for name in settings_of(section):
+                lines += _describe_flag(name, flag_values)
     lines += ["", "--flagfile=FILE reads flags from a file; --helpfull lists all."]
     return "\n".join(lines)
 

@@ -1,15 +1,13 @@
 """Shared parts of all programs: help, quiet start, and errors without a traceback."""
 
 import contextlib
-import dataclasses
-import functools
 import math
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import tqdm
 from absl import app, flags, logging
@@ -22,17 +20,8 @@ from t2t_keras.files.lines import prepare_standard_streams
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
-from t2t_keras.settings.flags import check_settings_flags, help_text
-
-# Flags of text, in which "~" is no path. Items of a mixture are expanded one by one.
-_TEXT_FLAGS = frozenset(
-    {"mixture", "sentence", "target_tag", "translation", "user_symbols", "words"}
-)
-# Flags of the folders that TensorFlow reads checkpoints and exports from.
-_FOLDERS_OF_MODELS = frozenset(
-    {"model_dir", "checkpoint", "init_from", "ensemble_with", "export_dir"}
-)
+from t2t_keras.settings.flags import help_text, setting_of_flag
+from t2t_keras.settings.setting import Setting
 
 
 def run(  # noqa: PLR0913 - every option of a program
@@ -82,8 +71,6 @@ def run(  # noqa: PLR0913 - every option of a program
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
                     "--help lists the flags."
                 )
-            if with_config:
-                check_settings_flags()
             check(*([argv[1:]] if takes_arguments else []))
             # absl's default is to log everything, including what libraries do.
             logging.set_verbosity(logging.ERROR)
@@ -138,8 +125,9 @@ def _parse_flags(argv: list[str]) -> list[str]:
             # absl accepts "nan" as a number within any bounds.
             if isinstance(flag.value, float) and not math.isfinite(flag.value):
                 raise UserError(f"--{name} must be a number. Received: {flag.value}")
-            if name not in _TEXT_FLAGS:
-                flag.value = _expand_paths(name, flag.value)
+            described = setting_of_flag(flag)
+            if described is None or described.path:
+                flag.value = _expand_paths(name, flag.value, described)
     # absl raises ValueError for --noscores=1: "does not take an argument".
     except (flags.Error, ValueError, UserError) as error:
         message = str(error).removeprefix("ERROR:: ")
@@ -152,18 +140,18 @@ def _parse_flags(argv: list[str]) -> list[str]:
     sys.exit(2)
 
 
-def _expand_paths(name: str, value: Any) -> Any:
+def _expand_paths(name: str, value: Any, described: Setting | None) -> Any:
     """Returns a flag's value with the home folder in place of "~".
 
     Raises:
         UserError: If TensorFlow could not read a folder of checkpoints or exports.
     """
     if isinstance(value, list):
-        return [_expand_paths(name, each) for each in value]
+        return [_expand_paths(name, each, described) for each in value]
     if not isinstance(value, str):
         return value
     value = os.path.expanduser(value)
-    if name in _FOLDERS_OF_MODELS:
+    if described is not None and described.model_folder:
         check_readable_by_tensorflow(value, f"--{name}")
     return value
 
@@ -214,181 +202,6 @@ def refuse_flags(names: Sequence[str], reason: str) -> None:
     for name in names:
         if flags.FLAGS[name].present:
             raise UserError(f"--{name} {reason}")
-
-
-# Flags that `define_model_flags` defines belong to the calling program.
-flags.disclaim_key_flags()
-
-
-class ModelFlags(NamedTuple):
-    """The flags of every program that uses a trained model."""
-
-    model_dir: flags.FlagHolder
-    checkpoint: flags.FlagHolder
-    search: Mapping[str, flags.FlagHolder]
-
-    def search_values(self) -> dict[str, Any]:
-        """Returns the values of the search's flags; None for those that are not set."""
-        return {name: holder.value for name, holder in self.search.items()}
-
-    def given_search(self) -> list[str]:
-        """Returns the names of the search's flags that are set."""
-        values = self.search_values().items()
-        return [name for name, value in values if value is not None]
-
-    def decoding(self, config: ExperimentConfig) -> DecodingConfig:
-        """Returns the decoding settings of a run, overridden by the flags."""
-        return config.decoding.override(**self.search_values())
-
-
-def define_model_flags(
-    flag_values: flags.FlagValues = flags.FLAGS,
-    *,
-    about_model_dir: str = "Directory of a training run. Required.",
-) -> ModelFlags:
-    """Defines the flags for the model that a program uses and for its search."""
-    return ModelFlags(
-        flags.DEFINE_string(
-            "model_dir", None, about_model_dir, flag_values=flag_values
-        ),
-        flags.DEFINE_string(
-            "checkpoint",
-            "averaged",
-            "Checkpoint to use: averaged (the average written at the end of training, "
-            "or else the latest), latest, best, a step number, or the folder of a "
-            "checkpoint.",
-            flag_values=flag_values,
-        ),
-        {
-            field.name: _define_search_setting(field, flag_values)
-            for field in dataclasses.fields(DecodingConfig)
-        },
-    )
-
-
-def define_search_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of programs that translate, beside those of the model."""
-    flags.DEFINE_string(
-        "shortlist",
-        None,
-        "Lexicon of likely translations, from t2t_keras.prepare --shortlist. The "
-        "search considers these alone, which is faster with a large vocabulary. "
-        "Default: none, for all of the vocabulary.",
-        flag_values=flag_values,
-    )
-    flags.DEFINE_integer(
-        "shortlist_size",
-        None,
-        "Number of tokens that --shortlist leaves for a sentence. Default: 1,000.",
-        lower_bound=4,
-        flag_values=flag_values,
-    )
-    flags.DEFINE_multi_string(
-        "ensemble_with",
-        [],
-        # absl adds "; repeat this option to specify a list of values".
-        "Model directory of another run of the same vocabulary, whose averaged or "
-        "latest checkpoint translates together with --model_dir by the mean of their "
-        "probabilities; or the folder of a checkpoint",
-        flag_values=flag_values,
-    )
-
-
-def search_model_values() -> dict[str, Any]:
-    """Returns the values of the flags for the model of a search by name.
-
-    They are the arguments of `ensembles.check`, and with a checkpoint those of `load`.
-
-    Raises:
-        UserError: If --model_dir is not set.
-    """
-    require_flag("model_dir")
-    return flag_values(("model_dir", "ensemble_with", "shortlist", "shortlist_size"))
-
-
-def _define_search_setting(
-    field: dataclasses.Field, flag_values: flags.FlagValues
-) -> flags.FlagHolder:
-    """Defines the flag of a setting of the search, whose default is the run's value."""
-    choices, low = field.metadata["choices"], field.metadata["low"]
-    about = f"{field.metadata['about']} Default: that of the run."
-    if choices:
-        define = functools.partial(flags.DEFINE_enum, enum_values=choices)
-    elif isinstance(field.default, bool):
-        define = flags.DEFINE_bool
-    elif isinstance(field.default, int):
-        define = functools.partial(flags.DEFINE_integer, lower_bound=low)
-    else:
-        define = functools.partial(flags.DEFINE_float, lower_bound=low)
-    return define(field.name, default=None, help=about, flag_values=flag_values)
-
-
-ABOUT_HEADS = (
-    "Heads of the cross-attention whose mean aligns words, comma-separated: "
-    "LAYER:HEAD, or LAYER for all of its heads, both from 1. Default: the head that "
-    "--guided_alignment has trained in this run, or else all heads of the decoder's "
-    "last layer but one, or of the only layer."
-)
-"""Help of --alignment_heads."""
-
-
-class SamplingFlags(NamedTuple):
-    """The flags of a program that can sample."""
-
-    sample: flags.FlagHolder
-    settings: Mapping[str, flags.FlagHolder]
-
-    def values(self) -> dict[str, Any] | None:
-        """Returns the settings that are given, by name; None without --sample."""
-        if not self.sample.value:
-            return None
-        values = {name: holder.value for name, holder in self.settings.items()}
-        return {name: value for name, value in values.items() if value is not None}
-
-    def check(self) -> None:
-        """Raises `UserError` if settings are given without --sample."""
-        if not self.sample.value:
-            refuse_flags(
-                list(self.settings), "is for --sample. Add --sample, or leave it out."
-            )
-
-
-def define_sampling_flags(
-    about: str, *, with_seed: bool, flag_values: flags.FlagValues = flags.FLAGS
-) -> SamplingFlags:
-    """Defines --sample, with this help text, and the flags of its settings."""
-    settings = {
-        "temperature": flags.DEFINE_float(
-            "temperature",
-            None,
-            "Divisor of the logits with --sample: below 1 likely tokens become "
-            "likelier. Default: 1.",
-            flag_values=flag_values,
-        ),
-        "top_k": flags.DEFINE_integer(
-            "top_k",
-            None,
-            "Number of likeliest tokens that --sample draws from. Default: 0, for all.",
-            lower_bound=0,
-            flag_values=flag_values,
-        ),
-        "top_p": flags.DEFINE_float(
-            "top_p",
-            None,
-            "Probability, from 0 to 1, of the smallest set of likeliest tokens that "
-            "--sample draws from. Default: 1, for all.",
-            flag_values=flag_values,
-        ),
-    }
-    if with_seed:
-        settings["seed"] = flags.DEFINE_integer(
-            "seed",
-            None,
-            "Seed of the random numbers of --sample, from 0 to 2^31 - 1. Default: 1.",
-            flag_values=flag_values,
-        )
-    sample = flags.DEFINE_bool("sample", False, about, flag_values=flag_values)
-    return SamplingFlags(sample, settings)
 
 
 def progress_bar(total: int | None, unit: str) -> tqdm.tqdm:

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import batching
-from t2t_keras.settings.config import ModelConfig
+from t2t_keras.settings.model_config import ModelConfig
 
 
 @pytest.mark.release

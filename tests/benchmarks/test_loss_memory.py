@@ -6,7 +6,9 @@ import pytest
 
 from benchmarks.loss_memory import one_way, step
 from benchmarks.loss_memory.__main__ import WAYS, check_same
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 
 SMALL = ExperimentConfig(
     model=ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2, dropout_rate=0.0),

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.decoding import measured, shortlists, write
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
 
 TINY = ModelConfig(num_layers=1, d_model=12, d_ff=20, num_heads=3)
 WORDS = 23

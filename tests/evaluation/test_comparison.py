@@ -15,12 +15,11 @@ from sacrebleu.metrics.bleu import BLEU
 from t2t_keras.errors import MissingPackage, UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.comparison import (
-    METRICS,
     MetricScore,
-    ScoringSettings,
     score_translations,
 )
 from t2t_keras.evaluation.compound_bleu import tokenized_bleu
+from t2t_keras.evaluation.scoring_settings import METRICS, ScoringSettings
 from t2t_keras.evaluation.tokenizers import bleu_warnings, tokenizer_for
 from tests.reference import bleu_np
 
@@ -401,7 +400,7 @@ def test_what_cannot_be_meant_is_refused(monkeypatch):
         ("a", "a", {"resamples": 9}, "is for intervals and tests. Add --confidence"),
         ("a", "a", {"resamples": 1, "confidence": True}, "must be at least 2. Rec"),
         ("a", "a", {"paired_test": "bootstrap"}, "needs two or more. Received: 1"),
-        ("a", "a", {"metrics": "bleu"}, "metrics must be a sequence of names"),
+        ("a", "a", {"metrics": "bleu"}, "--metrics must be a list. Received"),
         ("a", "a", {"confidenc": True}, r"'confidenc'\. Did you mean confidence"),
         ({}, "a", {}, "There is no system to score"),
         ([None], "a", {}, "Each of the hypotheses must be a string. Received: None"),

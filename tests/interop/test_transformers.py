@@ -16,7 +16,7 @@ from t2t_keras.interop.formats import read_model
 from t2t_keras.interop.marian_mt.settings import STACKS
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import write_model_dir
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from tests.interop.marian_faults import Executed
 from tests.interop.small_models import (
     PIECES,

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.settings.config import BASE, BIG
 from t2t_keras.settings.flags import config_from_flagfile
+from t2t_keras.settings.model_config import BASE, BIG
 from tests.model.small_model import CONFIG, D, F, H, K, U, V
 
 

@@ -6,7 +6,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.sentence_maps import SentenceMaps
 from t2t_keras.pictures.head_statistics import HeadSums
 from t2t_keras.pictures.pictures import summarize, write_pictures, write_summary
-from t2t_keras.pictures.request import KINDS, Choice
+from t2t_keras.pictures.request import KINDS, PictureRequest
 from t2t_keras.pictures.sentence_attention import Attention
 from t2t_keras.pictures.words import merge_sentence_words
 from tests.pictures.random_maps import random_maps
@@ -24,7 +24,7 @@ def names(paths) -> list[str]:
 
 def test_all_pictures_of_a_sentence(tmp_path) -> None:
     folder = tmp_path / "new" / "pictures"
-    paths = write_pictures([random_maps()], ALL, Choice(), folder)
+    paths = write_pictures([random_maps()], ALL, PictureRequest(), folder)
     assert names(paths) == [
         "lines-encoder-layer2.svg",
         "lines-decoder-layer2.svg",
@@ -41,7 +41,9 @@ def test_all_pictures_of_a_sentence(tmp_path) -> None:
 
 
 def test_a_choice_of_kind_layer_heads_and_words_is_drawn(tmp_path) -> None:
-    choice = Choice(["memory"], 1, [2], ["Äpfel"], True, "svg")
+    choice = PictureRequest(
+        kind=["memory"], layer=1, heads=[2], words=["Äpfel"], merge_subwords=True
+    )
     paths = write_pictures(
         [random_maps(), random_maps()], ("lines", "heat_maps"), choice, tmp_path
     )
@@ -60,20 +62,24 @@ def test_a_choice_of_kind_layer_heads_and_words_is_drawn(tmp_path) -> None:
 
 
 def test_a_word_is_searched_in_every_kind_and_refused_if_in_none(tmp_path) -> None:
-    paths = write_pictures([random_maps()], ("lines",), Choice(words=["app"]), tmp_path)
+    paths = write_pictures(
+        [random_maps()], ("lines",), PictureRequest(words=["app"]), tmp_path
+    )
     assert names(paths) == ["lines-encoder-layer2.svg"]
     paths = write_pictures(
-        [random_maps()], ("lines",), Choice(words=["pfel"]), tmp_path
+        [random_maps()], ("lines",), PictureRequest(words=["pfel"]), tmp_path
     )
     assert names(paths) == ["lines-decoder-layer2.svg", "lines-memory-layer2.svg"]
     with pytest.raises(UserError, match="There is no word 'pear'"):
-        write_pictures([random_maps()], ("lines",), Choice(words=["pear"]), tmp_path)
+        write_pictures(
+            [random_maps()], ("lines",), PictureRequest(words=["pear"]), tmp_path
+        )
 
 
 def test_the_page_always_has_both_words_and_subwords(tmp_path) -> None:
     pages = []
     for merge in (False, True):
-        choice = Choice(["decoder"], merge_subwords=merge)
+        choice = PictureRequest(kind=["decoder"], merge_subwords=merge)
         (page,) = write_pictures([random_maps()], ("page",), choice, tmp_path)
         pages.append(page.read_text())
     assert pages[0] == pages[1]
@@ -83,7 +89,9 @@ def test_the_page_always_has_both_words_and_subwords(tmp_path) -> None:
 def test_a_folder_that_cannot_be_created_is_refused(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot be made: .* Give another --output"):
-        write_pictures([random_maps()], ("page",), Choice(), tmp_path / "file" / "a")
+        write_pictures(
+            [random_maps()], ("page",), PictureRequest(), tmp_path / "file" / "a"
+        )
 
 
 def fake_attention() -> Attention:

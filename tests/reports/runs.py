@@ -7,13 +7,11 @@ from typing import Any
 
 from t2t_keras.reports.run_summary import RunSummary, read_run
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import (
-    DataConfig,
-    DecodingConfig,
-    ExperimentConfig,
-    ModelConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 
 _COST = MappingProxyType(
     {

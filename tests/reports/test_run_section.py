@@ -12,7 +12,7 @@ from t2t_keras.reports.blocks import (
 )
 from t2t_keras.reports.run_section import run_blocks
 from t2t_keras.reports.run_summary import read_run
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.data_config import DataConfig
 from tests.reports.runs import build_score, write_run
 
 

@@ -9,7 +9,8 @@ from t2t_keras.reports.run_summary import (
     format_settings,
     read_run,
 )
-from t2t_keras.settings.config import DataConfig, ExperimentConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
 from tests.reports.runs import MODEL, build_score, write_run
 
 FILES = DataConfig(

@@ -4,12 +4,10 @@ import dataclasses
 
 from t2t_keras.reports.blocks import Missing, Table
 from t2t_keras.reports.table_2 import table_2_blocks
-from t2t_keras.settings.config import (
-    BIG,
-    DataConfig,
-    ExperimentConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.model_config import BIG
+from t2t_keras.settings.training_config import TrainingConfig
 from tests.reports.runs import (
     build_score,
     papers_base,

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
-from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_flagfile, flatten
+from t2t_keras.settings.config import ExperimentConfig, flatten
+from t2t_keras.settings.flags import config_from_flagfile
 from tests import paper_table_3
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ import dataclasses
 
 from t2t_keras.reports.blocks import Missing, Table
 from t2t_keras.reports.table_4 import table_4_blocks
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.data_config import DataConfig
 from tests.reports.runs import (
     papers_parser,
     write_run,

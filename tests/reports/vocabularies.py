@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from t2t_keras.reports.ablation.parameters import parameter_count
-from t2t_keras.settings.config import ModelConfig
+from t2t_keras.settings.model_config import ModelConfig
 
 
 class Range(NamedTuple):

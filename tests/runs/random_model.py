@@ -19,13 +19,11 @@ from t2t_keras.model.masks import padding_mask
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.tasks import task_for
-from t2t_keras.settings.config import (
-    DataConfig,
-    DecodingConfig,
-    ExperimentConfig,
-    ModelConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.training import checkpoints

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from t2t_keras.errors import UserError
 from t2t_keras.runs import model_dir as model_dir_module
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.random_configs import configs

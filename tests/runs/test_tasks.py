@@ -10,7 +10,7 @@ from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.parsing.task import tree_pairs
 from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.runs.tasks import task_for, with_tokenizer
-from t2t_keras.settings import config
+from t2t_keras.settings import training_config
 
 
 def test_the_language_tree_makes_a_parser():
@@ -57,8 +57,8 @@ def test_the_language_or_a_setting_chooses_the_tokenizer():
     ):
         task = with_tokenizer(task_for(language), tokenize)
         assert task.scorer()(*sides) == corpus_scores(*sides[1:], expected)
-    assert set(config.TOKENIZERS) < set(BLEU.TOKENIZERS)
-    assert config.TOKENIZERS == tokenizers.TOKENIZERS
+    assert set(training_config.TOKENIZERS) < set(BLEU.TOKENIZERS)
+    assert training_config.TOKENIZERS == tokenizers.TOKENIZERS
     parser = task_for("tree")
     assert with_tokenizer(parser, "13a") is parser
 

@@ -18,13 +18,11 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.training import dev_evaluation, optimization
 from t2t_keras.runs.training.dev_evaluation import DevEvaluation
-from t2t_keras.settings.config import (
-    DataConfig,
-    DecodingConfig,
-    ExperimentConfig,
-    ModelConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text import subwords
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.update import StepSums

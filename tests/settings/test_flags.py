@@ -10,26 +10,26 @@ from hypothesis import given
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings.config import (
-    CHANGEABLE_ON_RESUME,
     ExperimentConfig,
-    ModelConfig,
+    all_settings,
+    differences,
+    flatten,
+    sections,
+    unflatten,
 )
 from t2t_keras.settings.flags import (
-    check_settings_flags,
     config_from_arguments,
     config_from_flagfile,
     config_from_flags,
+    config_values,
     define_config_flags,
-    differences,
     explicit_settings,
     flagfile_text,
-    flatten,
     help_text,
     remove_flag,
-    sections,
-    unflatten,
-    value_type,
 )
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.setting import setting, value_types
 from tests.random_configs import configs
 
 REPOSITORY = Path(__file__).parents[2]
@@ -47,6 +47,10 @@ def parse_config(*arguments: str) -> ExperimentConfig:
     return config_from_flags(parse(*arguments))
 
 
+def changeable() -> set[str]:
+    return {name for name, each in all_settings().items() if each.resume}
+
+
 # --- The command line
 
 
@@ -56,9 +60,8 @@ def test_no_flag_gives_the_defaults() -> None:
 
 def test_every_setting_is_a_flag_of_its_name_and_help() -> None:
     flag_values = parse()
-    for section in sections().values():
-        for field in dataclasses.fields(section):
-            assert flag_values[field.name].help == field.metadata["about"]
+    for name, described in all_settings().items():
+        assert flag_values[name].help == described.about
 
 
 def test_values_are_read_by_type() -> None:
@@ -133,8 +136,8 @@ CANNOT_BE_MEANT = (
 def refusal(*arguments: str) -> str:
     """Message of the error for these arguments; empty if there is none."""
     try:
-        parse(*arguments)
-    except flags.Error as error:
+        parse_config(*arguments)
+    except (flags.Error, UserError) as error:
         return str(error)
     return ""
 
@@ -212,7 +215,8 @@ def test_a_missing_flagfile_is_named(tmp_path) -> None:
     ("line", "message"),
     [
         ("--num_layer=3", r"run\.flags: .*'num_layer'. Did you mean: num_layers"),
-        ("--num_layers=0", r"run\.flags: .*--num_layers=0"),
+        ("--num_layers=x", r"run\.flags: .*--num_layers=x"),
+        ("--num_layers=0", r"--num_layers must be at least 1. Received: 0"),
         ("--subwords=word", r"--subwords must be one of"),
     ],
 )
@@ -261,7 +265,7 @@ def test_an_empty_value_unsets_a_setting_without_a_default() -> None:
         ("strategy", "mirrored"),
     ):
         values = parse(f"--{name}={value}", f"--{name}=")
-        check_settings_flags(values)
+        config_values(values)
         assert values[name].value is None
         assert explicit_settings(values) == [f"--{name}="]
     assert parse_config("--freeze=^encoder/", "--freeze=") == ExperimentConfig()
@@ -384,11 +388,12 @@ def test_every_other_flag_is_passed_on() -> None:
 
 
 def test_a_type_without_a_flag_is_refused() -> None:
+    @dataclasses.dataclass
     class Odd:
-        shape: bytes
+        shape: bytes = setting(b"", "Of the sky.")
 
     with pytest.raises(TypeError, match=r"Odd\.shape has no type for a flag"):
-        value_type(Odd, "shape")
+        value_types(Odd)
 
 
 @given(configs())
@@ -404,7 +409,7 @@ def test_differences_are_what_changes_an_update(old, new) -> None:
     if new.training.schedule == "linear":  # its rate depends on the end
         fixed = {"train_epochs" if new.training.train_epochs else "train_steps"}
     for name, value in before.items():
-        may_change = name in CHANGEABLE_ON_RESUME - fixed
+        may_change = name in changeable() - fixed
         changed = value != after[name] and not may_change
         assert (name in found) == changed
         if changed:
@@ -414,10 +419,10 @@ def test_differences_are_what_changes_an_update(old, new) -> None:
 
 def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
     names = set(flatten(ExperimentConfig()))
-    assert names >= CHANGEABLE_ON_RESUME
+    assert names >= changeable()
     # The model, and settings of loss, learning rate, seed and data.
     fixed = {field.name for field in dataclasses.fields(ModelConfig)}
     fixed |= {"label_smoothing", "warmup_steps", "learning_rate", "schedule", "seed"}
     fixed |= {"precision", "train_source", "vocabulary_size", "max_length", "batching"}
-    assert not fixed & CHANGEABLE_ON_RESUME
+    assert not fixed & changeable()
     assert fixed <= names

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.training_text import (
     FilterItem,
     MixtureItem,

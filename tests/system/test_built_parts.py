@@ -22,11 +22,9 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.training import optimization
-from t2t_keras.settings.config import (
-    DataConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.flags import config_from_flagfile
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.training import step
 from tests.forked import REPOSITORY
 from tests.reference import transformer_np

@@ -25,7 +25,8 @@ from t2t_keras.runs import models
 from t2t_keras.runs.export.ctranslate2 import export_ctranslate2
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.training.imported_run import write_model_dir
-from t2t_keras.settings.config import DecodingConfig, ModelConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.translation.translator import Translator
 from tests.in_process import run_program
 from tests.runs.random_model import (

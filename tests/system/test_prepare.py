@@ -12,7 +12,7 @@ import pytest
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.runs.data import preparation
-from t2t_keras.settings.flags import flatten
+from t2t_keras.settings.config import flatten
 from tests import forked_programs
 from tests.forked import REPOSITORY
 from tests.in_process import run_program

@@ -1,5 +1,6 @@
 """Behavior common to all programs: help, flag errors, exit status, progress bar."""
 
+import dataclasses
 import os
 import sys
 
@@ -8,8 +9,10 @@ from absl import flags
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
-from t2t_keras.settings.flags import accept_model_dir
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.flags import accept_model_dir, define_flags
+from t2t_keras.settings.model_options import ModelOptions
+from t2t_keras.settings.setting import Settings, setting
 from tests.in_process import ProgramResult, run_main, run_program
 
 
@@ -141,7 +144,11 @@ def test_flag_errors_are_reported_before_tensorflow_is_imported(monkeypatch, tmp
         (["train", model, "--flagfile=none.flags"], "none.flags"),
         (["train"], "--model_dir"),
         (["rehearse", model, "--subwords=bpa"], "--subwords", "bpa", "mean bpe?"),
-        (["ablate", "--output=o", "--batching=x"], "--batching", "bucket, pack"),
+        (
+            ["ablate", "--output=o", "--rows=configs/tiny.flags", "--batching=x"],
+            "--batching",
+            "bucket, pack",
+        ),
         (["ablate"], "--output"),
         (["prepare", "--output=o", "--max_length=300", "--tokens_per_batch=9"], "300"),
         (["prepare", "--output=o", "--nodownload=x"], "--nodownload=x", "argument"),
@@ -150,14 +157,19 @@ def test_flag_errors_are_reported_before_tensorflow_is_imported(monkeypatch, tmp
         (["ablate", "--output=o", "--rows=gone.flags"], "gone.flags"),
         (["visualize", "--sentence", "help"], "--model_dir"),
         (["average", model], "--last"),
-        (["average", model, "--last=0"], "--last=0"),
-        (["evaluate", model, "--split=tset"], "--split=tset", "mean test?"),
+        (["average", model, "--last=0"], "--last must be at least 1"),
+        (["evaluate", model, "--split=tset"], "--split", "tset", "mean test?"),
         (["evaluate", model, "--source=a"], "--reference"),
         (["export", model, "--batch_sizes=2,1"], "--batch_sizes", "2,1"),
-        (["export", model, "--quantization=int4"], "=int4", "one of <", "mean int8?"),
-        (["translate", model, "--beam_size=0"], "--beam_size=0"),
+        (
+            ["export", model, "--quantization=int4"],
+            "int4",
+            "one of float32,",
+            "mean int8?",
+        ),
+        (["translate", model, "--beam_size=0"], "--beam_size must be at least 1"),
         (["translate", model, "--alpha=inf"], "--alpha", "inf"),
-        (["translate", model, "--n_best=0"], "--n_best=0"),
+        (["translate", model, "--n_best=0"], "--n_best must be at least 1"),
         (["translate"], "--model_dir"),
         (["visualize", model, "--kind=x"], "--kind", "encoder, decoder, memory"),
         (["visualize", model, "--what=page"], "--sentence"),
@@ -197,25 +209,34 @@ def test_help_is_the_usage_and_the_programs_own_flags():
         assert "--pdb" not in done.stdout, asked  # absl's own are for --helpfull
 
 
-def test_help_has_the_flags_of_the_model_and_no_ignored_one():
+@dataclasses.dataclass(frozen=True)
+class Paint(Settings):
+    """Options of a program that paints."""
+
+    colour: str | None = setting(None, "Of the sky.")
+    canvas: str | None = setting(None, "File.", path=True)
+    words: tuple[str, ...] = setting((), "Text.", repeated=True)
+    folders: tuple[str, ...] = setting((), "Folders.", repeated=True, path=True)
+    from_: str | None = setting(None, "Origin.", path=True)
+
+
+def test_help_has_the_flags_of_the_program_and_no_ignored_one():
     for define, listed in (
-        (program.define_model_flags, True),
-        (accept_model_dir, False),
+        (lambda: define_flags(ModelOptions), ["model_dir", "checkpoint [averaged]"]),
+        (accept_model_dir, []),
     ):
 
         def start(define=define):
             define()
-            flags.DEFINE_string("colour", None, "Of the sky.")
+            define_flags(Paint)
             program.run(lambda: None, "Paints.", settings_used=["d_ff"])
 
         flags.DEFINE_integer("d_ff", 2048, "Inner width.", module_name="elsewhere")
         text = run_main(start, "paint", "--help").stdout
         delattr(flags.FLAGS, "d_ff")
         names = [line[4:] for line in text.splitlines() if line.startswith("  --")]
-        model = ["model_dir", "checkpoint [averaged]", "beam_size", "alpha"]
-        model += ["extra_length", "length_penalty", "suppress_unknown"]
-        model += ["min_length", "no_repeat_ngram", "renormalize"]
-        assert names == [*(model if listed else []), "colour", "d_ff [2048]"], define
+        own = ["colour", "canvas", "words", "folders", "from", "d_ff [2048]"]
+        assert names == [*listed, *own], define
 
 
 def test_a_home_folder_is_expanded_in_paths_and_not_in_text(monkeypatch, tmp_path):
@@ -224,21 +245,22 @@ def test_a_home_folder_is_expanded_in_paths_and_not_in_text(monkeypatch, tmp_pat
     def main(arguments):
         print(flags.FLAGS.colour, *arguments)
 
+    # A flag that no setting describes may be a path.
     done = run("--colour=~/a,b~", "~/c", "d", main=main, takes_arguments=True)
     assert done.lines == [f"{tmp_path}/a,b~ {tmp_path}/c d"]
     (tmp_path / "all.flags").write_text("--colour=~/a")
     done = run("--flagfile=~/all.flags", main=main, takes_arguments=True)
     assert done.lines == [f"{tmp_path}/a"]
-    listed = {}
+    read = []
 
     def start():
-        for name in ("sentence", "ensemble_with"):
-            flags.DEFINE_multi_string(name, [], "")
-        names = ("sentence", "ensemble_with")
-        program.run(lambda: listed.update(program.flag_values(names)), "Paints.")
+        options = define_flags(Paint)
+        program.run(lambda: read.append(options.read()), "Paints.")
 
-    run_main(start, "paint", "--sentence=~/a", "--ensemble_with=~/a")
-    assert listed == {"sentence": ["~/a"], "ensemble_with": [f"{tmp_path}/a"]}
+    names = ("colour", "canvas", "words", "folders", "from")
+    run_main(start, "paint", *(f"--{name}=~/a" for name in names))
+    home = f"{tmp_path}/a"
+    assert read == [Paint("~/a", home, ("~/a",), (home,), home)]
 
 
 def test_a_required_flag():
@@ -257,10 +279,10 @@ def parse_decoding():
 
     def parse(*arguments: str) -> DecodingConfig:
         values = flags.FlagValues()
-        model_flags = program.define_model_flags(values)
+        search = define_flags(DecodingConfig, default_note="x", flag_values=values)
         values(["program", *arguments])
         decoding = DecodingConfig(beam_size=7, alpha=0.25, extra_length=9)
-        return model_flags.decoding(ExperimentConfig(decoding=decoding))
+        return decoding.override(**search.values())
 
     return parse
 

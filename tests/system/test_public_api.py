@@ -28,7 +28,7 @@ from t2t_keras import (
 )
 from t2t_keras.runs.tasks import TranslationTask
 from t2t_keras.runs.translation.scoring import EvaluationResult
-from t2t_keras.settings.flags import make_paths_absolute
+from t2t_keras.settings.config import make_paths_absolute
 from tests.runs.reverse_task import reversed_pairs, write_split
 
 SOURCES = ("abc", "", "gfedcba", "hij")

@@ -13,10 +13,8 @@ from t2t_keras.files.lines import line_seed
 from t2t_keras.runs.export import export_card, saved_model
 from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.translation.line_translation import (
-    LineTranslator,
-    TranslationRequest,
-)
+from t2t_keras.runs.translation.line_translation import LineTranslator
+from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
 from tests.in_process import run_program

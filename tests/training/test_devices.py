@@ -6,7 +6,9 @@ import tensorflow as tf
 
 from t2t_keras.runs import models
 from t2t_keras.runs.training import optimization
-from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.training.devices import choices_for, current_device
 from t2t_keras.typing import (
     DECODER_INPUT_TOKENS,

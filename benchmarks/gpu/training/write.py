@@ -17,19 +17,16 @@ from pathlib import Path
 from absl import flags
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.config import (
-    DataConfig,
-    ExperimentConfig,
-    ModelConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig, make_paths_absolute
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.flags import (
     accept_model_dir,
     config_from_flags,
     define_config_flags,
-    make_paths_absolute,
 )
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.settings.program import log, require_flag, run
+from t2t_keras.settings.training_config import TrainingConfig
 
 _OUT = flags.DEFINE_string("out", None, "Folder to write to. Required.")
 _NAME = flags.DEFINE_string(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from t2t_keras.interop.imported_model import IdMap, read_settings
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 
 FOLDER = "a folder that save_pretrained of transformers wrote"
 """What the input must be, for messages."""

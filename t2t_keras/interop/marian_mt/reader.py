@@ -43,7 +43,7 @@ from t2t_keras.interop.marian_mt.names import (
 )
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
 from t2t_keras.interop.torch_file import TorchArrays
-from t2t_keras.settings.config import ModelConfig
+from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.vocabulary import PAD_ID
 

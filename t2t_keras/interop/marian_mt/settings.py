@@ -19,7 +19,7 @@ from t2t_keras.interop.imported_model import (
     new_piece,
 )
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 
 _MAX_POSITIONS = 1024

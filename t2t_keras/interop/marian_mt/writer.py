@@ -21,7 +21,7 @@ from t2t_keras.interop.marian_mt.settings import (
     vocabularies,
 )
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 

@@ -4,7 +4,7 @@ No model is built: the big one would take a gigabyte. D, F, H, K, U
 and V are the model's sizes; N its layers.
 """
 
-from t2t_keras.settings.config import ModelConfig
+from t2t_keras.settings.model_config import ModelConfig
 
 
 def parameter_count(model: ModelConfig, vocabulary_size: int) -> int:

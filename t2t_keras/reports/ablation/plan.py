@@ -7,8 +7,8 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.bundled import matching_flagfiles
-from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_arguments, flatten, record_settings
+from t2t_keras.settings.config import ExperimentConfig, flatten, record_settings
+from t2t_keras.settings.flags import config_from_arguments
 
 BASE = "base"
 

@@ -13,7 +13,7 @@ from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.ablation.plan import RowPlan, RunPlan, changes
 from t2t_keras.reports.run_summary import corpus_name
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.flags import make_paths_absolute
+from t2t_keras.settings.config import make_paths_absolute
 
 FILE = "ablation.json"
 _VERSION = 1

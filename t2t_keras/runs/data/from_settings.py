@@ -58,7 +58,7 @@ from t2t_keras.input_pipeline.records.token_links import (
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, TokenizedSide
 from t2t_keras.runs.data.mixing import MixturePart
 from t2t_keras.runs.tasks import Task, task_for
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.training_text import (
     MixtureItem,
     parse_filter_item,

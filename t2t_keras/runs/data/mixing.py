@@ -24,7 +24,7 @@ from t2t_keras.input_pipeline.records.manifest import (
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs.tasks import Task, task_for
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.training_text import (
     MixtureItem,
     parse_mixture_item,

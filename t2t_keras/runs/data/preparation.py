@@ -34,8 +34,8 @@ from t2t_keras.runs.data.record_checks import (
     other_text_error,
     without_corpus,
 )
-from t2t_keras.settings.config import DataConfig
-from t2t_keras.settings.flags import record_settings
+from t2t_keras.settings.config import record_settings
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.training_text import parse_mixture_item
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.progress import as_duration

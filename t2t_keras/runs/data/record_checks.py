@@ -11,12 +11,10 @@ from t2t_keras.input_pipeline.corpora.corpus import CorpusSplit
 from t2t_keras.input_pipeline.records.manifest import RecordSpec
 from t2t_keras.runs.data.from_settings import build_corpus, open_filters
 from t2t_keras.runs.tasks import Task
-from t2t_keras.settings.config import DataConfig
-from t2t_keras.settings.flags import record_settings
+from t2t_keras.settings.config import record_settings
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.setting import settings_of
 from t2t_keras.text.stored_vocabulary import load_vocabulary
-
-_CHECKED_SETTINGS = ("source_language", "target_language", "max_length")
-_SUBWORD_SETTINGS = ("vocabulary_size", "subwords", "user_symbols")
 
 
 def _unordered(name: str, value: Any) -> Any:
@@ -49,13 +47,15 @@ def check_settings(
     current = record_settings(config)
     # Records of earlier releases have neither.
     made_with = {"filter": [], "user_symbols": [], **made_with}
-    names = [*_CHECKED_SETTINGS]
-    if config.filter:
-        names.append("filter")
+    kinds = {"tokens"}
     if not config.vocabulary_file and made_with["vocabulary_file"] is None:
-        names += _SUBWORD_SETTINGS
-    if current["dataset"]:
-        names.append("dataset")
+        kinds.add("vocabulary")
+    names = [
+        name
+        for name, each in settings_of(DataConfig).items()
+        # The text itself is compared by its fingerprint.
+        if each.record in kinds or (name in ("filter", "dataset") and current[name])
+    ]
     rows = [
         f"  --{name}: {_format_value(made_with[name])} in the records, "
         f"{_format_value(current[name])} now"

@@ -7,7 +7,7 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import TrainingConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 

@@ -35,7 +35,9 @@ from t2t_keras.runs.data import from_settings, mixing, run_checks
 from t2t_keras.runs.data.record_checks import check_settings, check_text_of_records
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task, TranslationTask, task_for, with_tokenizer
-from t2t_keras.settings.config import DataConfig, ExperimentConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t_keras import __version__
-from t2t_keras.decoding.sampling import Sampling
+from t2t_keras.decoding.sampling_settings import SamplingSettings
 from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel
@@ -108,7 +108,7 @@ def _describe_others(trained: TrainedModel) -> dict[str, Any]:
     return {"ensemble_with": others}
 
 
-def _sampling_values(sampling: Sampling) -> dict[str, Any]:
+def _sampling_values(sampling: SamplingSettings) -> dict[str, Any]:
     """Returns the settings of the signature "sample", which takes seeds itself."""
     values = dataclasses.asdict(sampling)
     del values["seed"]

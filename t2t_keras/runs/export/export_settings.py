@@ -5,9 +5,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_keras.errors import UserError, check_list, did_you_mean
+from t2t_keras.decoding.sampling_settings import SamplingSettings
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.serving import signature
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.settings.setting import Settings, setting, settings_of
 
 SAVED_MODELS = ("text", "ids")
 """Formats that are SavedModels."""
@@ -30,28 +32,12 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @dataclasses.dataclass(frozen=True)
-class ExportSettings:
+class ExportSettings(Settings):
     """Settings of an export; None stands for the model's own value.
 
     Attributes:
         decoding: Settings of the beam search.
-        xla: Whether XLA compiles the search.
-        precision: float32 or bfloat16. Default: that of the run, or float32 for a run
-            in float16.
-        n_best: Translations of each text that the `nbest` signature returns. Default:
-            the beam size.
-        max_source_length: Maximum tokens of a source, including EOS.
-        max_characters: Maximum code points of a source.
-        max_beam_size: Maximum beam size of a request. Default: 8, or the beam size if
-            that is larger.
-        max_attention_length: Maximum tokens of either side in an attention map.
-        batch_sizes: Batch sizes that a server pads to, ascending. Default: powers of
-            two up to 32; with XLA fewer, since each costs a compilation.
         sample: Settings of signature sample, a `Sampling`, or None without it.
-        prefix: Whether there is a signature that takes beginnings of translations.
-        model_name: Model name in requests, in lower-case letters, digits and hyphens.
-        warm_up: Names of the signatures that a server calls while it loads the version;
-            ("all",) or ("none",).
 
     Raises:
         UserError: If the name has other characters, a number is too small, batch sizes
@@ -60,48 +46,87 @@ class ExportSettings:
     """
 
     decoding: DecodingConfig
-    xla: bool = False
-    precision: str | None = None
-    n_best: int | None = None
-    max_source_length: int | None = None
-    max_characters: int | None = None
-    max_beam_size: int | None = None
-    max_attention_length: int = 64
-    batch_sizes: tuple[int, ...] = ()
-    model_name: str = "translate"
-    sample: Any = None
-    prefix: bool = False
-    warm_up: tuple[str, ...] = (signature.TRANSLATE,)
+    xla: bool = setting(
+        False,
+        "Whether XLA compiles the search of the text format, for servers "
+        "started with --xla_cpu_compilation_enabled or "
+        "--xla_gpu_compilation_enabled. Other servers refuse such an export.",
+    )
+    precision: str | None = setting(
+        None,
+        "Precision of weights and computation. Default: that of the run, or float32 "
+        "for a run in float16.",
+        choices=("float32", "bfloat16"),
+    )
+    n_best: int | None = setting(
+        None,
+        "Number of translations of each text in the `nbest` signature. Default: "
+        "--beam_size.",
+        low=1,
+    )
+    max_source_length: int | None = setting(
+        None,
+        "Maximum length of a source in tokens, including EOS; the rest is cut. "
+        "Default: that of t2t_keras.translate.",
+        low=2,
+    )
+    max_characters: int | None = setting(
+        None,
+        "Maximum length of a source in code points after normalization; the rest is "
+        "cut. Default: enough for any source of --max_source_length tokens.",
+        low=1,
+    )
+    max_beam_size: int | None = setting(
+        None,
+        "Maximum beam size of a request to the `translate_with_options` signature. "
+        "Default: 8, or --beam_size if that is larger.",
+        low=1,
+    )
+    max_attention_length: int = setting(
+        64,
+        "Maximum length of source and target in the `attention` signature in tokens, "
+        "including EOS; the rest is cut.",
+        low=2,
+    )
+    batch_sizes: tuple[int, ...] = setting(
+        (),
+        "Batch sizes that a server pads to and that warm-up requests have, ascending, "
+        "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which compiles "
+        "a program for each.",
+    )
+    model_name: str = setting(
+        "translate",
+        "Name of the model in requests to a server, in lower-case letters, digits and "
+        "hyphens.",
+    )
+    sample: SamplingSettings | None = None
+    prefix: bool = setting(
+        False,
+        "Whether the text format has signature translate_with_prefix, which takes the "
+        "beginnings of translations.",
+    )
+    warm_up: tuple[str, ...] = setting(
+        (signature.TRANSLATE,),
+        "Signatures that a server calls while it loads a version, comma-separated; or "
+        "all, or none. Each lengthens the load by seconds; every other one pays for it "
+        "at its first call.",
+    )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not _NAME.fullmatch(self.model_name):
             raise UserError(
                 "--model_name must be lower-case letters, digits and hyphens, as "
                 f"Kubernetes requires of names. Received: {self.model_name!r}"
             )
-        if self.precision not in (None, "float32", "bfloat16"):
+        sizes = self.batch_sizes
+        if list(sizes) != sorted(set(sizes)) or min(sizes, default=1) < 1:
             raise UserError(
-                "--precision of an export must be float32 or bfloat16. "
-                f"Received: {self.precision}"
+                "--batch_sizes must be ascending numbers from 1, for example 1,8,32. "
+                f"Received: {','.join(map(str, sizes))}"
             )
-        for name, low in (
-            ("n_best", 1),
-            ("max_source_length", 2),
-            ("max_characters", 1),
-            ("max_beam_size", 1),
-            ("max_attention_length", 2),
-        ):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < low):
-                raise UserError(
-                    f"--{name} must be a whole number, at least {low}. "
-                    f"Received: {value!r}"
-                )
-        check_list("Batch sizes", self.batch_sizes)
-        sizes = parse_batch_sizes([str(size) for size in self.batch_sizes])
         default = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
         object.__setattr__(self, "batch_sizes", sizes or default)
-        object.__setattr__(self, "warm_up", parse_warm_up(self.warm_up))
+        object.__setattr__(self, "warm_up", _names_of_warm_up(self.warm_up))
 
     @classmethod
     def from_options(
@@ -116,8 +141,8 @@ class ExportSettings:
         Raises:
             UserError: If there is no such option, or it has no such value.
         """
-        own = {field.name for field in dataclasses.fields(cls)} - {"decoding"}
-        of_search = {field.name for field in dataclasses.fields(DecodingConfig)}
+        own = settings_of(cls).keys() | {"sample"}
+        of_search = settings_of(DecodingConfig).keys()
         names = sorted(own | of_search)
         for name in options:
             if name not in names:
@@ -129,36 +154,28 @@ class ExportSettings:
         others = {name: options[name] for name in options.keys() & own}
         return cls(decoding.override(**search), **others)
 
+    def check_formats(self, formats: Sequence[str]) -> None:
+        """Raises `UserError` if SavedModels lack a signature that is to be warmed up.
+
+        Args:
+            formats: Values of --format. Those that are no SavedModels are not checked.
+        """
+        for each in SAVED_MODELS:
+            if each in formats:
+                select_warm_up(self.warm_up, self.signatures(each), each)
+
     def signatures(self, export_format: str) -> tuple[str, ...]:
-        """Returns the names of the signatures of an export in a format."""
-        return signature_names(
-            export_format, sample=self.sample is not None, prefix=self.prefix
+        """Returns the names of the signatures of an export."""
+        if export_format == "ids":
+            return _IDS_SIGNATURES
+        optional = {
+            signature.SAMPLE: self.sample is not None,
+            signature.TRANSLATE_WITH_PREFIX: self.prefix,
+        }
+        return (
+            *_TEXT_SIGNATURES,
+            *(name for name, has_it in optional.items() if has_it),
         )
-
-
-def check_flags(
-    formats: Sequence[str],
-    batch_sizes: Sequence[str] | None,
-    warm_up: Sequence[str],
-    *,
-    sample: bool,
-    prefix: bool,
-) -> None:
-    """Raises `UserError` if flags of an export have values that no export can have.
-
-    Args:
-        formats: Values of --format. Those that are no SavedModels are not checked.
-        batch_sizes: Values of --batch_sizes.
-        warm_up: Values of --warm_up.
-        sample: Whether the text format has signature sample.
-        prefix: Whether the text format has signature translate_with_prefix.
-    """
-    parse_batch_sizes(batch_sizes or ())
-    names = parse_warm_up(warm_up)
-    for each in SAVED_MODELS:
-        if each in formats:
-            existing = signature_names(each, sample=sample, prefix=prefix)
-            select_warm_up(names, existing, each)
 
 
 def check_one_model(
@@ -182,48 +199,12 @@ def check_one_model(
             )
 
 
-def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
-    """Returns the values of --batch_sizes as numbers.
-
-    Raises:
-        UserError: If they are not ascending numbers from 1.
-    """
-    sizes = tuple(int(text) if text.isdecimal() else 0 for text in texts)
-    if list(sizes) != sorted(set(sizes)) or 0 in sizes:
-        raise UserError(
-            "--batch_sizes must be ascending numbers from 1, for example 1,8,32. "
-            f"Received: {','.join(texts)}"
-        )
-    return sizes
-
-
-def signature_names(
-    export_format: str, *, sample: bool, prefix: bool
-) -> tuple[str, ...]:
-    """Returns the names of the signatures of an export.
-
-    Args:
-        export_format: "text" or "ids".
-        sample: Whether the text format has signature sample.
-        prefix: Whether the text format has signature translate_with_prefix.
-    """
-    if export_format == "ids":
-        return _IDS_SIGNATURES
-    optional = {signature.SAMPLE: sample, signature.TRANSLATE_WITH_PREFIX: prefix}
-    names = [name for name, has_it in optional.items() if has_it]
-    return (*_TEXT_SIGNATURES, *names)
-
-
-def parse_warm_up(names: Sequence[str] | str) -> tuple[str, ...]:
+def _names_of_warm_up(names: Sequence[str]) -> tuple[str, ...]:
     """Returns the values of --warm_up, each once.
-
-    Args:
-        names: The values, or a text of them that is comma-separated, as in the flag.
 
     Raises:
         UserError: If there are none, or "all" or "none" beside others.
     """
-    names = names.split(",") if isinstance(names, str) else names
     stripped = tuple(dict.fromkeys(name.strip() for name in names))
     words = {ALL, NONE} & {*stripped}
     if not stripped or "" in stripped or (words and len(stripped) > 1):

@@ -19,7 +19,7 @@ from t2t_keras.interop.marian_mt.writer import (
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.models import TrainedModel
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.vocabulary import EOS_ID, UNK_ID
 from t2t_keras.typing import DECODER_INPUT_TOKENS, ENCODER_INPUT_TOKENS

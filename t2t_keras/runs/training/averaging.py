@@ -5,6 +5,7 @@ from pathlib import Path
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.average_options import AverageOptions
 from t2t_keras.training.checkpoints import (
     CheckpointState,
     average,
@@ -19,25 +20,26 @@ def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
     return average_steps(model_dir, steps)
 
 
-def check_selection(
-    last: int | None, from_step: int | None, to_step: int | None, best: int | None
-) -> None:
-    """Raises `UserError` if both the best checkpoints and a range are asked for.
+def average_checkpoints(
+    model_dir: ModelDir,
+    options: AverageOptions,
+    log: Callable[[str], object] = lambda _: None,
+) -> CheckpointState:
+    """Averages the checkpoints that the options choose.
 
-    Also if a number of checkpoints is not a whole number from 1.
+    Args:
+        model_dir: Directory of the run.
+        options: Which checkpoints.
+        log: Called with a line if an average of other checkpoints is replaced.
+
+    Raises:
+        UserError: As `average_best` and `average_range`.
     """
-    for name, count in (("last", last), ("best", best)):
-        if count is not None and (not isinstance(count, int) or count < 1):
-            raise UserError(
-                f"--{name} must be a number of checkpoints, at least 1. "
-                f"Received: {count!r}"
-            )
-    if best is not None and (last, from_step, to_step) != (None, None, None):
-        raise UserError(
-            "--best selects checkpoints by their score, and excludes --last, "
-            f"--from_step and --to_step. Received: --best={best}, --last={last}, "
-            f"--from_step={from_step}, --to_step={to_step}"
-        )
+    if options.best is not None:
+        return average_best(model_dir, options.best, log)
+    return average_range(
+        model_dir, options.last, options.from_step, options.to_step, log
+    )
 
 
 def average_best(

@@ -5,10 +5,8 @@ from typing import cast
 import keras
 import tensorflow as tf
 
-from t2t_keras.settings.config import (
-    ExperimentConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.training.devices import choices_for, current_device
 from t2t_keras.training.optimizer import SummedGradientAdam, WeightAverages, paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot, WarmupSchedule

@@ -8,16 +8,11 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.files.paths import expand
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import ModelConfig
 from t2t_keras.settings.flags import find_run
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.setting import marked
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.checkpoints import checkpoint_digest, read_state, steps_in
-
-# Settings of a model that change what its weights compute, but not their shapes.
-_SHAPELESS = (
-    *("num_heads", "activation", "layer_norm_epsilon", "encoder_neighborhood"),
-    *("position_layout", "first_position", "decoder_start", "source_eos"),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +132,8 @@ def other_meanings(model: ModelConfig, source: Source) -> list[str]:
         source: The checkpoint.
     """
     values = [
-        (name, getattr(source.model, name), getattr(model, name)) for name in _SHAPELESS
+        (name, getattr(source.model, name), getattr(model, name))
+        for name in marked(ModelConfig, "reinterprets")
     ]
     return [
         f"--{name}={new}, and the weights of {source.checkpoint} were trained with "

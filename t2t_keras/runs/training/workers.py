@@ -17,30 +17,14 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import preserve_handlers
-from t2t_keras.settings.config import (
-    CHANGEABLE_ON_RESUME,
-    ExperimentConfig,
-    TrainingConfig,
-)
-from t2t_keras.settings.flags import flatten
+from t2t_keras.settings.config import ExperimentConfig, settings_of_workers
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.training.strategy import (
     build_strategy,
     is_chief,
     num_processes,
     num_workers,
     wait_for_all,
-)
-
-# Settings that may change when a run resumes, but must be the same in all workers:
-# they determine the collective operations of the workers.
-_SAME_IN_ALL_WORKERS = frozenset(
-    {
-        "train_steps",
-        "eval_steps",
-        "max_tokens_per_replica",
-        "jit_compile",
-        "on_nonfinite",
-    }
 )
 
 _PORTS = range(20_000, 32_768)
@@ -157,11 +141,7 @@ def check_agreement(
         first_step: Number of updates at this worker's checkpoint.
         *values: Other values whose `repr` must be the same in all workers.
     """
-    settings = {
-        name: value
-        for name, value in flatten(config).items()
-        if name not in CHANGEABLE_ON_RESUME or name in _SAME_IN_ALL_WORKERS
-    }
+    settings = settings_of_workers(config)
     text = repr((sorted(settings.items()), first_step, values))
     digest = hashlib.sha256(text.encode()).digest()
     if not wait_for_all(strategy, int.from_bytes(digest[:3], "big")):

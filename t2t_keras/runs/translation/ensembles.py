@@ -14,24 +14,25 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import file_sha256
 from t2t_keras.files.lines import check_input
 from t2t_keras.files.paths import expand
-from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
+from t2t_keras.settings.config import all_settings, flatten
+from t2t_keras.settings.flags import config_from_flagfile, find_run
 
 Paths = Sequence[str | os.PathLike[str]]
 
 # Tokens that a shortlist leaves for a sentence.
 _SHORTLIST_SIZE = 1000
 
-# Settings that give text or ids a meaning.
-_COMMON_SETTINGS = ("source_language", "target_language", "decoder_start")
-
 
 def check(
     model_dir: str | os.PathLike[str],
+    checkpoint: str | int | os.PathLike[str] = "averaged",
     ensemble_with: Paths = (),
     shortlist: str | os.PathLike[str] | None = None,
     shortlist_size: int | None = None,
 ) -> None:
     """Checks what `load` is given as far as possible without importing TensorFlow.
+
+    The checkpoint is not looked for.
 
     Raises:
         UserError: As `check_members`; or if the shortlist's file or size is wrong.
@@ -112,8 +113,8 @@ def _check_same_settings(first: Path, other: Path) -> None:
         flatten(config_from_flagfile(folder / "train.flags"))
         for folder in (first, other)
     )
-    for name in _COMMON_SETTINGS:
-        if ours[name] != theirs[name]:
+    for name, described in all_settings().items():
+        if described.shared and ours[name] != theirs[name]:
             raise UserError(
                 f"The models of an ensemble must have the same --{name}. Received: "
                 f"{ours[name]} in {first}, and {theirs[name]} in {other}. Leave one "
@@ -165,7 +166,7 @@ def load(
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.runs.models import load_trained
 
-    check(model_dir, ensemble_with, shortlist, shortlist_size)
+    check(model_dir, checkpoint, ensemble_with, shortlist, shortlist_size)
     first = load_trained(ModelDir(model_dir), checkpoint, task)
     others = [
         load_trained(ModelDir(_find_member(each)), each, first.task)
@@ -229,7 +230,7 @@ class LastLoaded:
 
         if shortlist is not None:
             shortlist = expand(shortlist)
-        check(model_dir, ensemble_with, shortlist, shortlist_size)
+        check(model_dir, checkpoint, ensemble_with, shortlist, shortlist_size)
         path = ModelDir(model_dir).find_checkpoint(checkpoint)
         paths = [path, *find_checkpoints(ensemble_with)]
         # An average of other checkpoints can replace one in the same folder.

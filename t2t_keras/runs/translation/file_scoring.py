@@ -8,7 +8,6 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, cast
 
 from t2t_keras.errors import UserError
@@ -149,7 +148,7 @@ class TreeComparison:
 
 def score_files(
     files: ScoredFiles,
-    options: Mapping[str, Any] = MappingProxyType({}),
+    settings: ScoringSettings = ScoringSettings(),  # noqa: B008 - frozen
     cutoff_length: int | None = None,
     log: Callable[[str], object] = lambda _: None,
 ) -> Comparison | TreeComparison:
@@ -157,7 +156,7 @@ def score_files(
 
     Args:
         files: Names of the files.
-        options: Fields of `ScoringSettings`, for text; its language is the files'.
+        settings: What text is scored by; its language is the files'.
         cutoff_length: Maximum words of a sentence in EVALB's second summary.
             Default: EVALB's own.
         log: Called with warnings.
@@ -167,11 +166,6 @@ def score_files(
             lines, or a setting is not for this kind of file.
     """
     files.check()
-    options = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in options.items()
-    }
-    settings = ScoringSettings(**options)
     if files.holds_trees:
         _check_defaults(settings)
         return _score_trees(files, cutoff_length, log)

@@ -5,119 +5,17 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
-from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.lines import Line, chunks, open_output
 from t2t_keras.runs import models
+from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.runs.translation.word_aligner import WordAligner, build_aligner
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.word_alignments import format_links, parse_alignment_heads
+from t2t_keras.text.word_alignments import format_links
 from t2t_keras.translation.paragraphs import translate_paragraphs
 from t2t_keras.translation.reranking import rerank_by_chrf
 from t2t_keras.translation.translator import TranslatedLine
-
-# Number of samples that are reranked.
-DEFAULT_SAMPLES = 32
-
-
-@dataclasses.dataclass(frozen=True)
-class TranslationRequest:
-    """Number and kind of the translations of each line.
-
-    Attributes:
-        n_best: Number of translations of each line.
-        sample: Settings of sampling, or None for beam search.
-        rerank: "mbr" to return the translations with the highest expected chrF among
-            the candidates, or None.
-        candidates: Number of translations to rerank. Default: the beam size, or 32
-            samples.
-        with_prefixes: Whether beginnings of translations are given.
-        paragraphs: Whether lines are paragraphs, whose sentences are translated one by
-            one.
-        target_tag: Symbol of the vocabulary before each sentence that has text; None
-            for none.
-        alignments: Whether the words of each line are aligned with those of its best
-            translation.
-        alignment_heads: Heads whose attention aligns, as `LAYER:HEAD,...`. Default:
-            see `WordAligner`.
-
-    Raises:
-        UserError: If a value is outside its range, or has no meaning.
-    """
-
-    n_best: int = 1
-    sample: Sampling | None = None
-    rerank: str | None = None
-    candidates: int | None = None
-    with_prefixes: bool = False
-    paragraphs: bool = False
-    target_tag: str | None = None
-    alignments: bool = False
-    alignment_heads: str | None = None
-
-    def __post_init__(self) -> None:
-        self._check_types()
-        if self.n_best < 1:
-            raise UserError(f"--n_best must be at least 1. Received: {self.n_best}")
-        if self.rerank not in (None, "mbr"):
-            raise UserError(f"--rerank must be mbr. Received: {self.rerank}")
-        if self.paragraphs:
-            self._check_paragraphs()
-        if self.alignment_heads is not None:
-            parse_alignment_heads(self.alignment_heads)
-            if not self.alignments:
-                raise UserError(
-                    "--alignment_heads is for --alignments. Add that, or leave it out."
-                )
-        if self.candidates is None:
-            return
-        if self.rerank is None:
-            raise UserError(
-                "--candidates is the number of translations that --rerank chooses "
-                "from. Add --rerank=mbr, or leave it out."
-            )
-        if self.candidates < self.n_best:
-            raise UserError(
-                f"--candidates must be at least --n_best={self.n_best}. "
-                f"Received: {self.candidates}"
-            )
-
-    def _check_types(self) -> None:
-        for name, kind, about in (
-            ("n_best", int, "a whole number"),
-            ("candidates", int | None, "a whole number"),
-            ("sample", Sampling | None, "a Sampling"),
-            ("target_tag", str | None, "a text"),
-            ("alignment_heads", str | None, "a text"),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                raise UserError(f"--{name} must be {about}. Received: {value!r}")
-
-    def _check_paragraphs(self) -> None:
-        if self.n_best > 1:
-            raise UserError(
-                "--paragraphs gives one translation of each paragraph, from the best "
-                f"of each sentence. Leave --n_best out. Received: {self.n_best}"
-            )
-        for name, is_given, reason in (
-            ("prefix", self.with_prefixes, "begins the translation of a sentence"),
-            ("sample", self.sample is not None, "is drawn for a line by its number"),
-            ("alignments", self.alignments, "counts the words of a sentence"),
-        ):
-            if is_given:
-                raise UserError(
-                    f"--{name} {reason}, and --paragraphs splits lines into sentences. "
-                    "Leave one of them out."
-                )
-
-    def hypotheses(self, beam_size: int) -> int:
-        """Returns the number of translations to search for, or to draw."""
-        if self.rerank is None:
-            return self.n_best
-        default = beam_size if self.sample is None else DEFAULT_SAMPLES
-        return self.candidates or max(default, self.n_best)
 
 
 class LineTranslator:

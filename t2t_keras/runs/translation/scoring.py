@@ -42,7 +42,8 @@ from t2t_keras.runs.tasks import (
     task_for,
     with_tokenizer,
 )
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.training.step import build_evaluator, loss_sums
 from t2t_keras.translation.translator import TranslatedLine

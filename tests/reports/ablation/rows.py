@@ -6,7 +6,7 @@ from typing import Any
 
 from t2t_keras.reports.ablation.plan import RowPlan, RunPlan, plan_runs, read_rows
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.flags import make_paths_absolute
+from t2t_keras.settings.config import make_paths_absolute
 
 SHARED = "--dataset=grammar_ende\n--vocabulary_size=300\n--d_model=16\n--num_heads=2\n"
 

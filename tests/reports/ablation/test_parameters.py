@@ -7,7 +7,7 @@ import pytest
 
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.reports.ablation.parameters import parameter_count
-from t2t_keras.settings.config import BASE, BIG, ModelConfig
+from t2t_keras.settings.model_config import BASE, BIG, ModelConfig
 from tests import paper_table_3
 from tests.reports.vocabularies import find_vocabulary_sizes
 

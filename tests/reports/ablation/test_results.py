@@ -15,7 +15,7 @@ from t2t_keras.reports.ablation.results import (
     write_results,
 )
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import ModelConfig
+from t2t_keras.settings.model_config import ModelConfig
 from tests.reports.ablation.rows import small_plan, write_finished_run
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs.data.record_checks import check_settings, without_corpus
-from t2t_keras.settings.config import DataConfig
-from t2t_keras.settings.flags import record_settings
+from t2t_keras.settings.config import record_settings
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 

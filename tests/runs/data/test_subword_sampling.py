@@ -10,7 +10,7 @@ from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training import training_run
 from t2t_keras.runs.training.prepared_run import prepare_run
-from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.data_config import DataConfig
 from tests.runs.replace_settings import replace_settings
 from tests.runs.reverse_task import reversed_pairs
 from tests.runs.small_runs import assert_same_batches, prepare_records, tensors

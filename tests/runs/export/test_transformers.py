@@ -18,7 +18,7 @@ from t2t_keras.runs.export.keras_file import export_keras
 from t2t_keras.runs.export.transformers import export_transformers
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.training.imported_run import load_model
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.tokenizers import SentencePieceTokenizer, WordTokenizer
 from tests.interop.small_models import PIECES

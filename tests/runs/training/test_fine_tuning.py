@@ -21,12 +21,10 @@ from t2t_keras.runs.training.fine_tuning import (
     map_rows,
 )
 from t2t_keras.runs.training.source import open_source, other_meanings
-from t2t_keras.settings.config import (
-    DataConfig,
-    ExperimentConfig,
-    ModelConfig,
-    TrainingConfig,
-)
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import EOS_ID, UNK_ID

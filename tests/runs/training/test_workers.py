@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs.training import workers
-from t2t_keras.settings.config import TrainingConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from tests.devices import fake_strategy
 
 # Message that a worker gets when the other worker was killed.

@@ -6,8 +6,8 @@ from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import LENGTH_PENALTIES
 from t2t_keras.errors import UserError
 from t2t_keras.runs.models import search_settings
-from t2t_keras.runs.translation.line_translation import TranslationRequest
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.runs.translation.request import TranslationRequest
+from t2t_keras.settings.decoding_config import DecodingConfig
 
 
 def test_every_length_penalty_of_the_search_is_a_setting():

@@ -17,7 +17,7 @@ from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.runs.translation import scoring
-from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.translation.translator import TranslatedLine, Translation
 from tests.runs.random_model import (
     CONFIG,
