@@ -294,11 +294,11 @@ def test_a_damaged_file_is_refused_and_nothing_is_written(served, tmp_path):
 
 REFUSED = (
     (("--server=nowhere",), "A server is host:port, as in localhost:8500"),
-    (("--batch_size=0",), "--batch_size must be at least 1: 0"),
-    (("--concurrency=0",), "--concurrency must be at least 1: 0"),
-    (("--lines_at_once=-1",), "--lines_at_once must be at least 1: -1"),
-    (("--n_best=0",), "--n_best must be at least 1: 0"),
-    (("--retries=-1",), "--retries must be at least 0: -1"),
+    (("--batch_size=0",), "--batch_size must be at least 1. Received: 0"),
+    (("--concurrency=0",), "--concurrency must be at least 1. Received: 0"),
+    (("--lines_at_once=-1",), "--lines_at_once must be at least 1. Received: -1"),
+    (("--n_best=0",), "--n_best must be at least 1. Received: 0"),
+    (("--retries=-1",), "--retries must be at least 0. Received: -1"),
     (("--timeout_seconds=0",), "timeout_seconds must be positive: 0"),
     (("--beam_size=0",), "beam_size must be at least 1: 0"),
     (("--alpha=nan",), "--alpha must be a number. Received: nan"),

@@ -7,22 +7,20 @@ each has several translations, the score if asked for, the text.
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
-    check_standard_input,
     line_seed,
     open_input,
     open_output,
     open_prefixes,
 )
 from t2t_keras.serving.client.bulk import in_batches
+from t2t_keras.serving.client.options import FileOptions
 from t2t_keras.serving.client.translation_client import (
-    SearchOptions,
     TargetScore,
     TranslatedText,
     TranslationClient,
@@ -36,83 +34,8 @@ FieldsOf: TypeAlias = Callable[[int, Any], Iterator[list[str]]]
 Log: TypeAlias = Callable[[str], object]
 
 
-@dataclass(frozen=True)
-class FileTranslation:
-    """Files to translate or score, and how to ask for it.
-
-    Attributes:
-        input: Path of the texts, plain, .gz, .xz or .bz2; "-" for standard input.
-        output: Path of the file to write; "-" for standard output.
-        target: Path of translations, line by line. They are scored, and nothing is
-            translated.
-        n_best: Translations of each line.
-        scores: Whether the score of a translation is written.
-        sample: Whether `n_best` samples of each line are drawn.
-        seed: Seed of the samples. Default: 1.
-        prefix: Beginnings of the translations: path of a file with one for each line,
-            or "column" if each line has one after a tab.
-        options: Settings of the search.
-        signature_name: Signature to call. Default: that of translation.
-        batch_size: Maximum number of lines in a request.
-        concurrency: Requests at a time.
-        lines_at_once: Lines that are read and sorted by length together.
-
-    Raises:
-        UserError: If a number is below 1, or two of them exclude each other.
-    """
-
-    input: str = "-"
-    output: str = "-"
-    target: str | None = None
-    n_best: int = 1
-    scores: bool = False
-    sample: bool = False
-    seed: int | None = None
-    prefix: str | None = None
-    options: SearchOptions = field(default_factory=SearchOptions)
-    signature_name: str = ""
-    batch_size: int = 32
-    concurrency: int = 4
-    lines_at_once: int = 1024
-
-    def __post_init__(self) -> None:
-        for name in ("batch_size", "concurrency", "lines_at_once", "n_best"):
-            value = getattr(self, name)
-            if value < 1:
-                raise UserError(f"--{name} must be at least 1: {value}")
-        given = self._given_flags()
-        if self.target and given:
-            raise UserError(
-                f"--target only scores; remove {' and '.join(given)}, or remove "
-                "--target to translate."
-            )
-        if self.target == self.input:
-            raise UserError(
-                f"--input and --target are the same: {self.target}. Give the "
-                "texts and their translations."
-            )
-        names = ("input", "target", "prefix")
-        check_standard_input([(name, getattr(self, name)) for name in names])
-        if self.prefix is not None and given != ["--prefix"]:
-            raise UserError(
-                "An export with --prefix searches for one translation, with its own "
-                f"settings. Received: {' and '.join(given)}. Leave out --prefix or the "
-                "others."
-            )
-        if self.seed is not None and not self.sample:
-            raise UserError("--seed is for --sample. Add --sample, or leave it out.")
-        if self.sample and set(given) - {"--n_best", "--sample"}:
-            raise UserError(
-                "An export samples with its own settings. Received: "
-                f"{' and '.join(given)}. Leave out --sample or the others."
-            )
-        if self.seed is not None and not 0 <= self.seed < 2**31:
-            raise UserError(f"--seed must be from 0 to 2^31 - 1. Received: {self.seed}")
-        if self.n_best > 1 and set(given) - {"--n_best", "--sample"}:
-            raise UserError(
-                "The n best are searched with the export's settings. Received: "
-                f"{' and '.join(given)}. Leave out --n_best or the others."
-            )
+class FileTranslation(FileOptions):
+    """Translation or scoring of a file; `FileOptions` describes how."""
 
     def translate(
         self,
@@ -164,19 +87,6 @@ class FileTranslation:
             return None
         with open_input(self.input, "input") as source:
             return sum(1 for _ in source)
-
-    def _given_flags(self) -> list[str]:
-        """Returns the flags that are set and apply only to translation."""
-        flags = {
-            "--n_best": self.n_best > 1,
-            "--sample": self.sample,
-            "--prefix": self.prefix is not None,
-            "--signature": bool(self.signature_name),
-            "--beam_size": self.options.beam_size is not None,
-            "--alpha": self.options.alpha is not None,
-            "--max_length": self.options.max_length is not None,
-        }
-        return [flag for flag, is_given in flags.items() if is_given]
 
 
 def _open_sides(
@@ -263,9 +173,7 @@ def _translate(
         _, texts, prefixes = zip(*lines, strict=True)
         translations = client.translate(texts, prefixes=prefixes)
     else:
-        translations = client.translate(
-            _texts(lines), files.options, files.signature_name
-        )
+        translations = client.translate(_texts(lines), files.options, files.signature)
     return [[translation] for translation in translations]
 
 

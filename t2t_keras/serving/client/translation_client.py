@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from t2t_keras.errors import UserError, require_package
+from t2t_keras.errors import require_package
 from t2t_keras.serving import signature
 
 with require_package("The client", "grpcio"):
@@ -21,6 +21,7 @@ with require_package("The client", "protobuf"):
     from google.protobuf.message import Message
 
 from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls, RetryPolicy
+from t2t_keras.serving.client.options import SearchOptions
 from t2t_keras.serving.client.tensors import (
     Answer,
     float32_tensor,
@@ -85,46 +86,21 @@ class CrossAttention:
     truncated: bool = False
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """Settings of the search; None leaves one as it was exported.
+def _option_tensors(options: SearchOptions, count: int) -> dict[str, Message]:
+    """Returns the options that are set, each the same for `count` texts.
 
-    A server that joins requests into batches fills in no defaults. It takes the others
-    only with `beam_size`.
-
-    Attributes:
-        beam_size: Live hypotheses, at least 1; a server has a limit of its own.
-        alpha: Strength of the length penalty, at least 0.
-        max_length: Maximum number of tokens of a translation, at least 1.
+    With a beam size all options are sent: unset options get sentinel values that
+    select the export's defaults.
     """
-
-    beam_size: int | None = None
-    alpha: float | None = None
-    max_length: int | None = None
-
-    def __post_init__(self):
-        for name in ("beam_size", "max_length"):
-            value = getattr(self, name)
-            if value is not None and not 1 <= value < 2**31:
-                raise UserError(f"{name} must be at least 1: {value}")
-        if self.alpha is not None and not 0 <= self.alpha < math.inf:
-            raise UserError(f"alpha must be at least 0: {self.alpha}")
-
-    def tensors(self, count: int) -> dict[str, Message]:
-        """Returns the options that are set, each the same for `count` texts.
-
-        With a beam size all options are sent: unset options get sentinel values that
-        select the export's defaults.
-        """
-        values = {name: each for name, each in asdict(self).items() if each is not None}
-        if self.beam_size is not None:
-            own = {signature.ALPHA: math.nan, signature.MAX_LENGTH: 2**31 - 1}
-            values = own | values
-        kinds = {signature.ALPHA: float32_tensor}
-        return {
-            name: kinds.get(name, int32_tensor)([value] * count)
-            for name, value in values.items()
-        }
+    values = {name: each for name, each in asdict(options).items() if each is not None}
+    if options.beam_size is not None:
+        own = {signature.ALPHA: math.nan, signature.MAX_LENGTH: 2**31 - 1}
+        values = own | values
+    kinds = {signature.ALPHA: float32_tensor}
+    return {
+        name: kinds.get(name, int32_tensor)([value] * count)
+        for name, value in values.items()
+    }
 
 
 class TranslationClient:
@@ -198,7 +174,7 @@ class TranslationClient:
             ValueError: If the numbers of texts and prefixes differ, or there are
                 prefixes and options.
         """
-        inputs = options.tensors(len(texts)) if options else {}
+        inputs = _option_tensors(options, len(texts)) if options else {}
         ordinary = signature.TRANSLATE_WITH_OPTIONS if inputs else signature.TRANSLATE
         if prefixes is not None:
             if inputs or len(prefixes) != len(texts):
