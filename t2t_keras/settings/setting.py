@@ -5,6 +5,7 @@ Every options class of the programs is a frozen dataclass of such fields, below
 the program does with them all follow from the fields.
 """
 
+import csv
 import dataclasses
 import functools
 import math
@@ -137,7 +138,7 @@ class Settings:
     """Base class of frozen dataclasses of settings, which are checked when made.
 
     Python callers may give lists, paths, and NumPy's numbers and arrays: values become
-    Python's own, and lists tuples.
+    Python's own, and lists tuples, as do texts with commas between.
 
     Raises:
         UserError: If a value has another type, is out of bounds or not a choice, or
@@ -154,9 +155,8 @@ class Settings:
             if value is not None:
                 value = _legal_value(flag_name(name), kind, described, value)
             elif defaults[name] is not None:
-                raise UserError(
-                    f"--{flag_name(name)} must have a value. Received: None"
-                )
+                what = "a list" if kind.is_tuple else _KINDS[kind.base]
+                raise UserError(f"--{flag_name(name)} must be {what}. Received: None")
             object.__setattr__(self, name, value)
             if described.required:
                 self.require(name)
@@ -210,11 +210,13 @@ def _plain_value(kind: ValueType, value: Any) -> Any:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
         return (value,) if kind.is_tuple else value  # a name may contain a comma
-    if kind.is_tuple:
-        if isinstance(value, Iterable) and not isinstance(value, str):
-            return tuple(_plain_item(kind.base, item) for item in value)
-        return value
-    return _plain_item(kind.base, value)
+    if not kind.is_tuple:
+        return _plain_item(kind.base, value)
+    if isinstance(value, str):  # as a flag has it
+        value = [text.strip() for line in csv.reader([value]) for text in line]
+    if isinstance(value, Iterable):
+        return tuple(_plain_item(kind.base, item) for item in value)
+    return value
 
 
 def _plain_item(base: type, value: Any) -> Any:

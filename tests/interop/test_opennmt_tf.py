@@ -322,7 +322,7 @@ def refused_arguments() -> tuple[tuple[dict[str, str], str], ...]:
         ({"ffn_inner_dim": "11"}, r"\(12, 10\), and its settings say \(12, 11\)"),
         ({"num_units": "24"}, "its settings say"),
         ({"num_heads": "5"}, "--d_model must be a multiple of --num_heads"),
-        ({"num_heads": "0"}, "A setting of .* is missing, or of another kind"),
+        ({"num_heads": "0"}, "--num_heads must be at least 1. Received: 0"),
         ({"dropout": "1.5"}, "dropout_rate must be at most 0.99"),
         ({"pre_norm": "False"}, "no place for: model/decoder/layer_norm/"),
         ({"mha_bias": "False"}, "no place for: .*linear_keys/bias"),

@@ -306,7 +306,7 @@ def refused_changes() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"model_type": "gpt2"}, "another architecture.* Received: gpt2"),
         ({"scale_embedding": False}, "not scaled"),
         ({"decoder_start_token_id": V}, "must have the decoder_start_token_id of a p"),
-        ({"d_model": None}, "A setting of .* is missing, or of another kind"),
+        ({"d_model": None}, "--d_model must be a whole number. Received: None"),
         ({"normalize_before": True}, "normalization before each sub-layer"),
         ({"activation_function": "gelu_new"}, "the activation gelu_new, which is not"),
         ({"decoder_ffn_dim": 11}, "same number of widths .* 10 and 11"),
@@ -319,7 +319,7 @@ def refused_changes() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"dropout": 1.0}, "dropout_rate must be at most 0.99"),
         (
             {"encoder_attention_heads": 0, "decoder_attention_heads": 0},
-            "A setting of .* is missing, or of another kind",
+            "--num_heads must be at least 1. Received: 0",
         ),
     )
 

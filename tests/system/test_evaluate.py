@@ -242,7 +242,7 @@ def test_flags_of_the_other_kind_are_refused(texts, monkeypatch):
         ((*files, "--output=o"), "--output is for scores of a model, but --hyp"),
         (("--model_dir=m", "--json"), "--json is for --hypotheses: the scores of a m"),
         (("--model_dir=m", "--metrics=bleu"), "--metrics is for --hypotheses: the"),
-        (("--model_dir=m", "--nolowercase"), "--lowercase is for --hypotheses: the"),
+        (("--model_dir=m", "--lowercase"), "--lowercase is for --hypotheses: the"),
         (("--model_dir=m", "--paired_test=bootstrap"), "--paired_test is for --hypo"),
         (("--model_dir=m", "--extra_reference=r"), "--extra_reference is for --hyp"),
         ((*files, "--tokenize=13"), "Did you mean 13a?"),

@@ -158,7 +158,7 @@ def test_sigterm_leaves_nothing_half_written(own_run):
 
 
 REFUSED = (
-    (("--beam_size=0",), "--beam_size=0: 0 is not a positive"),
+    (("--beam_size=0",), "--beam_size must be at least 1. Received: 0"),
     (("--alpha=-1",), "--alpha=-1: -1.0 is not a non-negative"),
     (("--checkpoint=7",), "There is no checkpoint '7' in"),
     (("--n_best=5",), "--n_best=5 is more than --beam_size=4, the number of"),

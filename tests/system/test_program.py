@@ -126,6 +126,64 @@ def test_an_unknown_flag_is_refused_and_the_nearest_named():
     assert "colour" in done.stderr
 
 
+MODEL = "--model_dir=m"
+# Arguments, and parts of the message.
+WRONG_FLAGS = (
+    (["train", MODEL, "--precision=fp16"], "precision", "fp16", "mean float16?"),
+    (["train", MODEL, "--train_step=5"], "'train_step'", "train_steps"),
+    (["train", MODEL, "--d_model=wide"], "--d_model=wide"),
+    (["train", MODEL, "--d_model=9", "--num_heads=3"], "--d_model", "even", "9"),
+    (["train", MODEL, "--alpha=nan"], "--alpha", "nan"),
+    (["train", MODEL, "--flagfile=none.flags"], "none.flags"),
+    (["train"], "--model_dir"),
+    (["rehearse", MODEL, "--subwords=bpa"], "--subwords", "bpa", "mean bpe?"),
+    (
+        ["ablate", "--output=o", "--rows=configs/tiny.flags", "--batching=x"],
+        "--batching",
+        "bucket, pack",
+    ),
+    (["ablate"], "--output"),
+    (["prepare", "--output=o", "--max_length=300", "--tokens_per_batch=9"], "300"),
+    (["prepare", "--output=o", "--nodownload=x"], "--nodownload=x", "argument"),
+    (["translate", MODEL, "--noscores=1"], "--noscores=1", "argument"),
+    (["ablate", "--output=o"], "--rows"),
+    (["ablate", "--output=o", "--rows=gone.flags"], "gone.flags"),
+    (["visualize", "--sentence", "help"], "--model_dir"),
+    (["average", MODEL], "--last"),
+    (["average", MODEL, "--last=0"], "--last must be at least 1"),
+    (["evaluate", MODEL, "--split=tset"], "--split", "tset", "mean test?"),
+    (["evaluate", MODEL, "--source=a"], "--reference"),
+    (["export", MODEL, "--batch_sizes=2,1"], "--batch_sizes", "2,1"),
+    (
+        ["export", MODEL, "--quantization=int4"],
+        "int4",
+        "one of float32,",
+        "mean int8?",
+    ),
+    (["translate", MODEL, "--beam_size=0"], "--beam_size must be at least 1"),
+    (["translate", MODEL, "--alpha=inf"], "--alpha", "inf"),
+    (["translate", MODEL, "--n_best=0"], "--n_best must be at least 1"),
+    (["translate"], "--model_dir"),
+    (["visualize", MODEL, "--kind=x"], "--kind", "encoder, decoder, memory"),
+    (["visualize", MODEL, "--what=page"], "--sentence"),
+    (["visualize", MODEL, "--heads=one"], "--heads", "one"),
+    (["recombine", "--treebank=t"], "--output"),
+    (["report"], "MODEL directories"),
+    (["serve"], "--model_base_path"),
+    (["serve", "--model_base_path=.", "--port=70000"], "--port=70000", "65535"),
+    (["client", "--server=localhost:70000"], "70000", "65535"),
+    (["train", "--model_dir=a[1]"], "--model_dir a[1] has [1], which TensorFlow "),
+    (["train", MODEL, r"--init_from=a\b/c"], "--init_from", "backslashes"),
+    (["convert", "--model_dir=\udcff"], "--model_dir", "not UTF-8"),
+    (["translate", "--model_dir=a/[b]/c"], "--model_dir", "Rename the folder"),
+    (["translate", MODEL, "--checkpoint=a[b]"], "--checkpoint"),
+    (["translate", MODEL, "--ensemble_with=a[b]"], "--ensemble_with"),
+    (["ablate", "--output=a[b]", "--rows=configs/tiny.flags"], "--output"),
+    (["visualize", "--export_dir=a[b]"], "--export_dir"),
+    (["serve", "--model_base_path=a[b]"], "--model_base_path"),
+)
+
+
 def test_flag_errors_are_reported_before_tensorflow_is_imported(monkeypatch, tmp_path):
     def fail(**_):
         raise AssertionError("TensorFlow")
@@ -133,61 +191,9 @@ def test_flag_errors_are_reported_before_tensorflow_is_imported(monkeypatch, tmp
     monkeypatch.setattr(program, "_import_tensorflow", fail)
     no_text = tmp_path / "bytes"
     no_text.write_bytes(b"--d_model=\xd0 \n")
-    model = "--model_dir=m"
     for arguments, *parts in (
-        (["train", model, "--precision=fp16"], "precision", "fp16", "mean float16?"),
-        (["train", model, "--train_step=5"], "'train_step'", "train_steps"),
-        (["train", model, "--d_model=wide"], "--d_model=wide"),
-        (["train", model, "--d_model=9", "--num_heads=3"], "--d_model", "even", "9"),
-        (["train", model, "--alpha=nan"], "--alpha", "nan"),
-        (["train", model, f"--flagfile={no_text}"], "UTF-8"),
-        (["train", model, "--flagfile=none.flags"], "none.flags"),
-        (["train"], "--model_dir"),
-        (["rehearse", model, "--subwords=bpa"], "--subwords", "bpa", "mean bpe?"),
-        (
-            ["ablate", "--output=o", "--rows=configs/tiny.flags", "--batching=x"],
-            "--batching",
-            "bucket, pack",
-        ),
-        (["ablate"], "--output"),
-        (["prepare", "--output=o", "--max_length=300", "--tokens_per_batch=9"], "300"),
-        (["prepare", "--output=o", "--nodownload=x"], "--nodownload=x", "argument"),
-        (["translate", model, "--noscores=1"], "--noscores=1", "argument"),
-        (["ablate", "--output=o"], "--rows"),
-        (["ablate", "--output=o", "--rows=gone.flags"], "gone.flags"),
-        (["visualize", "--sentence", "help"], "--model_dir"),
-        (["average", model], "--last"),
-        (["average", model, "--last=0"], "--last must be at least 1"),
-        (["evaluate", model, "--split=tset"], "--split", "tset", "mean test?"),
-        (["evaluate", model, "--source=a"], "--reference"),
-        (["export", model, "--batch_sizes=2,1"], "--batch_sizes", "2,1"),
-        (
-            ["export", model, "--quantization=int4"],
-            "int4",
-            "one of float32,",
-            "mean int8?",
-        ),
-        (["translate", model, "--beam_size=0"], "--beam_size must be at least 1"),
-        (["translate", model, "--alpha=inf"], "--alpha", "inf"),
-        (["translate", model, "--n_best=0"], "--n_best must be at least 1"),
-        (["translate"], "--model_dir"),
-        (["visualize", model, "--kind=x"], "--kind", "encoder, decoder, memory"),
-        (["visualize", model, "--what=page"], "--sentence"),
-        (["visualize", model, "--heads=one"], "--heads", "one"),
-        (["recombine", "--treebank=t"], "--output"),
-        (["report"], "model directories"),
-        (["serve"], "--model_base_path"),
-        (["serve", "--model_base_path=.", "--port=70000"], "--port=70000", "65535"),
-        (["client", "--server=localhost:70000"], "70000", "65535"),
-        (["train", "--model_dir=a[1]"], "--model_dir a[1] has [1], which TensorFlow "),
-        (["train", model, r"--init_from=a\b/c"], "--init_from", "backslashes"),
-        (["convert", "--model_dir=\udcff"], "--model_dir", "not UTF-8"),
-        (["translate", "--model_dir=a/[b]/c"], "--model_dir", "Rename the folder"),
-        (["translate", model, "--checkpoint=a[b]"], "--checkpoint"),
-        (["translate", model, "--ensemble_with=a[b]"], "--ensemble_with"),
-        (["ablate", "--output=a[b]", "--rows=configs/tiny.flags"], "--output"),
-        (["visualize", "--export_dir=a[b]"], "--export_dir"),
-        (["serve", "--model_base_path=a[b]"], "--model_base_path"),
+        *WRONG_FLAGS,
+        (["train", MODEL, f"--flagfile={no_text}"], "UTF-8"),
     ):
         done = run_program(*arguments)
         assert (done.status, done.output) == (2, b""), (arguments, done.stderr)

@@ -94,7 +94,7 @@ def test_n_best_and_scores(translate):
 
 
 REFUSED = (
-    (("--beam_size=0",), "--beam_size=0: 0 is not a positive"),
+    (("--beam_size=0",), "--beam_size must be at least 1. Received: 0"),
     (("--n_best=5",), "--n_best must be from 1 to --beam_size=4. Received: 5"),
     (("--input=no/such.txt",), "There is no file no/such.txt (--input)"),
     (("--checkpoint=newest",), "There is no checkpoint 'newest' in"),

@@ -8,7 +8,6 @@ from t2t_keras.decoding.sampling_settings import SamplingSettings
 from t2t_keras.errors import UserError
 from t2t_keras.settings.model_options import ABOUT_HEADS
 from t2t_keras.settings.setting import Settings, setting
-from t2t_keras.text.word_alignments import parse_alignment_heads
 
 # Number of samples that are reranked.
 DEFAULT_SAMPLES = 32
@@ -62,11 +61,11 @@ class TranslationRequest(Settings):
         if self.paragraphs:
             self._check_paragraphs()
         if self.alignment_heads is not None:
+            from t2t_keras.text.word_alignments import parse_alignment_heads
+
             parse_alignment_heads(self.alignment_heads)
             if not self.alignments:
-                raise UserError(
-                    "--alignment_heads is for --alignments. Add that, or leave it out."
-                )
+                raise UserError("--alignment_heads is for --alignments. Add that.")
         if self.candidates is None:
             return
         if self.rerank is None:

@@ -10,6 +10,7 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.comparison import Comparison, score_translations
+from t2t_keras.evaluation.scoring_settings import ScoringSettings
 from t2t_keras.runs.translation.file_scoring import (
     ScoredFiles,
     TreeComparison,
@@ -38,7 +39,7 @@ def write(tmp_path):
 
 def score(files, log=lambda _: None, **options):
     cutoff_length = options.pop("cutoff_length", None)
-    return score_files(files, options, cutoff_length, log)
+    return score_files(files, ScoringSettings(**options), cutoff_length, log)
 
 
 def test_lines_are_those_of_the_files(write):

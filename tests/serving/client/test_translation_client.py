@@ -105,7 +105,10 @@ def test_prefixes_are_sent_with_the_texts(served):
     [
         ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
         ({"max_length": -1}, "max_length must be at least 1. Received: -1"),
-        ({"beam_size": 2**31}, "beam_size must be at most 2147483647. Received: 2147483648"),
+        (
+            {"beam_size": 2**31},
+            "beam_size must be at most 2147483647. Received: 2147483648",
+        ),
         ({"alpha": -0.1}, "alpha must be at least 0. Received: -0.1"),
         ({"alpha": float("nan")}, "alpha must be a number. Received: nan"),
     ],
