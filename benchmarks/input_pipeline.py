@@ -168,7 +168,6 @@ def _measure_corpus(folder: Path, args: argparse.Namespace) -> None:
             records,
             pairs_per_shard=args.pairs_per_shard,
             workers=args.workers,
-            log=lambda _: None,
         )
     )
     _print_row(

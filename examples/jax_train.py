@@ -20,6 +20,7 @@ import numpy as np
 from absl import flags
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.settings import flags as settings
 from t2t_keras.settings.config import ExperimentConfig, make_paths_absolute
@@ -88,7 +89,8 @@ def build(config: ExperimentConfig, model_dir: ModelDir) -> tuple:
     """Returns data, model, optimizer and state: of the newest checkpoint, or new."""
     is_new, training = not steps_in(model_dir.checkpoints), config.training
     source = find_source(config, model_dir)
-    data = prepare_run(config, model_dir, log, source=source)
+    with log_to(log):
+        data = prepare_run(config, model_dir, source=source)
     words = data.vocabulary
     start = models.find_decoder_start(config.model, words)
     model = models.build_model(config, words.size, start, words.source.size)
@@ -145,8 +147,9 @@ def main() -> None:
     """Trains the run of the flags."""
     tf.config.set_visible_devices([], "GPU")  # their memory is for JAX
     model_dir = ModelDir(flags.FLAGS.model_dir)
-    with model_dir.lock(log):
-        train(make_paths_absolute(check()), model_dir)
+    with log_to(log):
+        with model_dir.lock():
+            train(make_paths_absolute(check()), model_dir)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ The names of `__all__` are imported when they are first used, and TensorFlow wit
 # pyright: reportUnsupportedDunderAll=false
 import contextlib
 import importlib
+import logging
 import os
 import sys
 from typing import Any
@@ -40,6 +41,9 @@ __all__ = (
     "search_translations",
     "text_dataset",
 )
+
+# Without a handler of the user, nothing is printed, warnings included.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Set before TensorFlow is first imported, whose start-up lines would hide ours.
 # Users who want them set the variable themselves.

@@ -93,10 +93,9 @@ def main() -> int:
         write_results(ablation, output)
         write_report(ablation_page(ablation), output, "ablation")
 
-    log = program.log
-    reserved = reserve_folder(output, ".lock", refusal=_REFUSAL, log=log)
+    reserved = reserve_folder(output, ".lock", refusal=_REFUSAL)
     with reserved, Children() as children:
-        study = Study(rows, runs, output, settings, log, write, resources)
+        study = Study(rows, runs, output, settings, write, resources)
         ablation = study.run(children)
     if children.signal_number is not None:
         program.log(

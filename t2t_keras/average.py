@@ -49,7 +49,7 @@ def main() -> int:
 
     options = _OPTIONS.read()
     model_dir = ModelDir(options.require("model_dir"))
-    state = average_checkpoints(model_dir, options, program.log)
+    state = average_checkpoints(model_dir, options)
     target = model_dir.averaged / f"step-{state.step}"
     print(
         f"averaged {len(state.averaged)} checkpoints, steps "

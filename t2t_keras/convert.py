@@ -91,7 +91,6 @@ def main() -> int:
         path,
         source_format,
         languages=(options.source_language, options.target_language),
-        log=program.log,
     )
     size = imported_run.describe(imported, model)
     print(f"imported {options.input} to {path}: {size}")

@@ -178,7 +178,7 @@ def main() -> int:
         from t2t_keras.runs.translation.alignment_evaluation import evaluate_alignments
 
         values = _MODEL.values() | dataclasses.asdict(options)
-        print(evaluate_alignments(values, program.log), end="")
+        print(evaluate_alignments(values), end="")
     elif options.use == _OF_FILES:
         print(_score_files(options))
     else:
@@ -218,7 +218,7 @@ def _score_files(options: EvaluateOptions) -> str:
         options.target_language,
     )
     scoring = _SCORING.read()
-    result = score_files(files, scoring, options.cutoff_length, program.log)
+    result = score_files(files, scoring, options.cutoff_length)
     if options.json:
         return json.dumps(result.as_dict(), ensure_ascii=False, indent=2)
     return result.describe()

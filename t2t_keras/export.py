@@ -108,7 +108,6 @@ def main() -> int:
             settings,
             quantization=options.quantization,
             allow_approximate=options.allow_approximate,
-            log=program.log,
         )
         print(f"exported step {trained.step:,} to {version}")
     return 0

@@ -119,7 +119,6 @@ def main() -> int:
             pairs_per_shard=options.pairs_per_shard,
             workers=options.workers,
             keep_text=options.keep_text,
-            log=program.log,
         )
     except Interrupted as stop:
         program.log(

@@ -62,7 +62,7 @@ def _scored_texts(run) -> tuple[list[str], list[str]] | None:
 
     split = run.config.training.score_split
     try:
-        corpus = from_settings.build_corpus(run.config.data, (split,), log=program.log)
+        corpus = from_settings.build_corpus(run.config.data, (split,))
         test_set = scoring.read_split(corpus, split)
     except (UserError, KeyError, OSError) as error:
         print(f"warning: {run.name}: no {split} set: {error}", file=sys.stderr)

@@ -11,14 +11,17 @@ the model directory.
 """
 
 import dataclasses
+import logging
 
 from t2t_keras.settings.flags import (
     config_from_flags,
     define_config_flags,
     define_flags,
 )
-from t2t_keras.settings.program import log, run
+from t2t_keras.settings.program import run
 from t2t_keras.settings.setting import Settings, setting
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +61,10 @@ def main() -> int:
         print("\n".join(list_weights(config, options.model_dir)))
         return 0
     try:
-        finished = train_and_finish(
-            config, ModelDir(options.require("model_dir")), log=log
-        )
+        finished = train_and_finish(config, ModelDir(options.require("model_dir")))
     except TrainingInterrupted as stop:
         resume_point = "there" if stop.saved else "the previous checkpoint"
-        log(
+        logger.info(
             f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
             f"The same command resumes from {resume_point}."
         )

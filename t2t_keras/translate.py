@@ -113,7 +113,7 @@ def main() -> int:
         )
         translated = translator.translate(lines, options.lines_at_once)
         line_translation.write_translations(
-            translated, outputs, request.n_best > 1, options.scores, program.log
+            translated, outputs, request.n_best > 1, options.scores
         )
         if source.warning:
             program.log(f"warning: {source.warning}")

@@ -57,7 +57,7 @@ def main() -> int:
         **_SEARCH.values(),
     )
     request = _REQUEST.read(model_dir=values["model_dir"])
-    paths = pictures.visualize(model, request, program.log)
+    paths = pictures.visualize(model, request)
     print("\n".join(map(str, paths)))
     return 0
 

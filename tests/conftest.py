@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from t2t_keras.files.logs import log_to
 from t2t_keras.files.quiet import quiet_start_up
 from tests import forked
 
@@ -115,3 +116,11 @@ def global_settings_restored() -> Iterator[None]:
         signal.signal(each, handler)
     assert policy == "float32", f"the test left the dtype policy at {policy}"
     assert left == handlers, "the test left signal handlers changed"
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """The lines that the package logs during the test."""
+    lines: list[str] = []
+    with log_to(lines.append):
+        yield lines

@@ -7,10 +7,11 @@ its locks local, hosts do not see each other's.
 
 import contextlib
 import json
+import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout, lock_descriptor
@@ -18,11 +19,11 @@ from filelock import FileLock, Timeout, lock_descriptor
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import undo_if_interrupted
 
+logger = logging.getLogger(__name__)
+
 
 @contextlib.contextmanager
-def reserve_folder(
-    folder: Path, lock_name: str, *, refusal: str, log: Callable[[str], object]
-) -> Iterator[None]:
+def reserve_folder(folder: Path, lock_name: str, *, refusal: str) -> Iterator[None]:
     """Reserves a folder for this process until the block ends.
 
     The lock is on a file in the folder that names its owner. If the file system has
@@ -33,7 +34,6 @@ def reserve_folder(
             is removed.
         lock_name: Name of the lock file, which is removed at the end.
         refusal: Template of the error message, with fields {folder} and {owner}.
-        log: Called with the warning.
 
     Raises:
         UserError: If another process has reserved the folder.
@@ -48,8 +48,8 @@ def reserve_folder(
         text = refusal.format(folder=folder, owner=_read_owner(path))
         raise UserError(text) from None
     except OSError as error:
-        log(
-            f"warning: {path} cannot be locked: {error.strerror}. Make sure that no "
+        logger.warning(
+            f"{path} cannot be locked: {error.strerror}. Make sure that no "
             f"other process uses {folder}."
         )
     if lock is None:

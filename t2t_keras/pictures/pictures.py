@@ -1,6 +1,7 @@
 """Pictures and tables of attention, written to files."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from t2t_keras.errors import UserError
@@ -22,18 +23,18 @@ from t2t_keras.pictures.sentence_attention import Attention, AttentionModel
 from t2t_keras.pictures.summary_corpus import read_summary_corpus
 from t2t_keras.pictures.words import SPACE, merge_sentence_words
 
+logger = logging.getLogger(__name__)
+
 
 def visualize(
     model: AttentionModel,
     request: PictureRequest,
-    log: Callable[[str], object] = lambda _: None,
 ) -> list[Path]:
     """Draws sentences and summarizes a corpus; returns the files.
 
     Args:
         model: From `open_attention_model`.
         request: Pictures to make.
-        log: Called with a warning if the end of a text is not shown.
 
     Raises:
         UserError: If something chosen is not in the model or a sentence, or a file
@@ -44,8 +45,8 @@ def visualize(
 
     def warn(cut: int) -> None:
         if cut:
-            log(
-                f"warning: {cut} sentences or translations are too long; their ends "
+            logger.warning(
+                f"{cut} sentences or translations are too long; their ends "
                 "are not shown"
             )
 

@@ -2,8 +2,9 @@
 
 import contextlib
 import dataclasses
+import logging
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from t2t_keras.errors import MissingPackage
@@ -18,6 +19,8 @@ from t2t_keras.runs.translation import scoring
 from t2t_keras.settings.config import ExperimentConfig, make_paths_absolute
 from t2t_keras.training.progress import OnRecord
 from t2t_keras.training.strategy import is_chief
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +66,6 @@ def train_and_finish(
     config: ExperimentConfig,
     model_dir: ModelDir,
     *,
-    log: Callable[[str], object] = lambda _: None,
     task: Task | None = None,
     on_record: OnRecord = lambda step, values: None,
 ) -> FinishedRun | None:
@@ -76,7 +78,6 @@ def train_and_finish(
         config: The settings. The run stores absolute paths, so that it can be resumed
             in another working directory.
         model_dir: Directory of the run; created if missing, and locked meanwhile.
-        log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
         on_record: Called with the step and the numbers of each record, by name.
 
@@ -89,30 +90,27 @@ def train_and_finish(
     """
     config = make_paths_absolute(config)
     with workers.restore_tf32():
-        strategy = workers.set_up_devices(config.training, log)
+        strategy = workers.set_up_devices(config.training)
         chief = is_chief(strategy)
         if chief:
             model_dir.check_writable()
         with (
-            model_dir.lock(log) if chief else contextlib.nullcontext(),
+            model_dir.lock() if chief else contextlib.nullcontext(),
             workers.explain_lost_worker(strategy),
         ):
             training_run.train(
-                config, model_dir, strategy, log=log, task=task, on_record=on_record
+                config, model_dir, strategy, task=task, on_record=on_record
             )
-            finished = finish(model_dir, log, task) if chief else None
+            finished = finish(model_dir, task) if chief else None
             workers.wait_to_leave(strategy)
     return finished
 
 
-def finish(
-    model_dir: ModelDir, log: Callable[[str], object], task: Task | None = None
-) -> FinishedRun:
+def finish(model_dir: ModelDir, task: Task | None = None) -> FinishedRun:
     """Averages, scores and exports a trained run.
 
     Args:
         model_dir: Directory of the run.
-        log: Called with lines of progress and warnings.
         task: Default: the task of the run's target language.
 
     Raises:
@@ -122,32 +120,32 @@ def finish(
     config = model_dir.config()
     averaging.average_last(model_dir, config.training.average_checkpoints)
     trained = models.load_trained(model_dir, "averaged", task)
-    evaluation = _evaluate(model_dir, trained, log)
+    evaluation = _evaluate(model_dir, trained)
     settings = ExportSettings(config.decoding)
     exports = {}
     for export_format in SAVED_MODELS if config.training.export_at_end else ():
         try:
             exports[export_format] = export_once(
-                trained, model_dir, export_format, settings, log
+                trained, model_dir, export_format, settings
             )
         except MissingPackage as error:  # after hours of training
-            log(f"warning: no export in the format {export_format}. {error}")
+            logger.warning(f"no export in the format {export_format}. {error}")
     return FinishedRun(model_dir, trained.checkpoint, evaluation, exports)
 
 
 def _evaluate(
-    model_dir: ModelDir, trained: models.TrainedModel, log: Callable[[str], object]
+    model_dir: ModelDir, trained: models.TrainedModel
 ) -> scoring.EvaluationResult | None:
     """Returns the scores on --score_split; None if the corpus has no such split."""
     config = trained.config
     split = config.training.score_split
-    corpus = from_settings.build_corpus(config.data, (split,), trained.task, log)
+    corpus = from_settings.build_corpus(config.data, (split,), trained.task)
     if split not in corpus.splits:
         return None
-    log(f"translating the {split} set …")
+    logger.info(f"translating the {split} set …")
     test_set = scoring.read_split(corpus, split)
     for warning in test_set.warnings:
-        log(f"warning: {warning}")
+        logger.warning(warning)
     result = scoring.score(trained, test_set, config.decoding)
     scoring.save(model_dir, result)
     return result
@@ -168,11 +166,10 @@ def export_once(
     model_dir: ModelDir,
     export_format: str,
     settings: ExportSettings,
-    log: Callable[[str], object],
 ) -> Path:
     """Returns the export of these weights and settings, after writing it if missing."""
     version = newest_export(trained, model_dir, export_format, settings)
     if version is None:
-        log(f"exporting {export_format} …")
-        version = export_saved_model(trained, model_dir, export_format, settings, log)
+        logger.info(f"exporting {export_format} …")
+        version = export_saved_model(trained, model_dir, export_format, settings)
     return version

@@ -26,7 +26,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,18 +134,14 @@ class ModelDir:
                 "or change its permissions."
             ) from error
 
-    def lock(
-        self, log: Callable[[str], object]
-    ) -> contextlib.AbstractContextManager[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Locks the directory for this process during a `with` block.
 
-        Args:
-            log: Called with a warning if the file system has no locks.
 
         Raises:
             UserError: On entering the block, if another process is training here.
         """
-        return reserve_folder(self.path, self.lock_file.name, refusal=_REFUSAL, log=log)
+        return reserve_folder(self.path, self.lock_file.name, refusal=_REFUSAL)
 
     def config(self) -> ExperimentConfig:
         """Returns the settings of the run.

@@ -6,11 +6,14 @@ for line in run.translate(["The dog sleeps."], n_best=2):
     print(line.text)
 """
 
+import contextlib
 import dataclasses
+import functools
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import keras
 import tensorflow as tf
@@ -19,6 +22,7 @@ from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError, check_at_least, check_list
 from t2t_keras.files.keras_import import check_backend
 from t2t_keras.files.lines import pair_prefixes
+from t2t_keras.files.logs import log_to
 from t2t_keras.files.paths import expand
 from t2t_keras.files.quiet import tensorflow_warnings_off
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
@@ -43,18 +47,30 @@ from t2t_keras.text.word_alignments import Link
 from t2t_keras.training.progress import OnRecord
 from t2t_keras.translation.translator import TranslatedLine
 
+logger = logging.getLogger(__name__)
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
 # Lines that are read, sorted by length, and translated together.
 _LINES_PER_CHUNK = 1024
 
 
-def _without_warnings(lines: Iterator[TranslatedLine]) -> Iterator[TranslatedLine]:
-    """Yields the same lines; TensorFlow's warnings are off while they are computed."""
-    while True:
-        with tensorflow_warnings_off():
-            line = next(lines, None)
-        if line is None:
-            return
-        yield line
+@contextlib.contextmanager
+def _logging_to(log: Callable[[str], object] | None) -> Iterator[None]:
+    """Passes on what is logged, without TensorFlow's warnings of traced graphs."""
+    with tensorflow_warnings_off(), log_to(log) if log else contextlib.nullcontext():
+        yield
+
+
+def _in_run(method: _Method) -> _Method:
+    """Returns a method of `Run` whose log goes to that of the run."""
+
+    @functools.wraps(method)
+    def call(self: "Run", *arguments: Any, **options: Any) -> Any:
+        with _logging_to(self._log):
+            return method(self, *arguments, **options)
+
+    return cast(_Method, call)
 
 
 class Run:
@@ -73,7 +89,8 @@ class Run:
         path: The model directory. It need not exist before `train`.
         task: Converts text to and from the model's, and scores it. Default:
             translation, or parsing if the target language is "tree".
-        log: Called with lines of progress and warnings. Default: nothing is printed.
+        log: Called with what is logged while a method runs, a line at a time. Default:
+            the handlers of the logger "t2t_keras", which without any print nothing.
 
     Raises:
         UserError: If Keras runs on another backend than TensorFlow. By all methods, if
@@ -86,7 +103,7 @@ class Run:
         path: str | os.PathLike[str],
         task: Task | None = None,
         *,
-        log: Callable[[str], object] = lambda _: None,
+        log: Callable[[str], object] | None = None,
     ):
         check_backend("tensorflow", keras.config.backend())
         self.model_dir = ModelDir(path)
@@ -107,7 +124,7 @@ class Run:
         """The settings of the run, once it has started."""
         return self.model_dir.config()
 
-    @tensorflow_warnings_off()
+    @_in_run
     def train(
         self,
         settings: ExperimentConfig | None = None,
@@ -138,7 +155,6 @@ class Run:
         finished = train_and_finish(
             settings,
             self.model_dir,
-            log=self._log,
             task=self._task,
             on_record=on_record,
         )
@@ -224,8 +240,9 @@ class Run:
             pairs = ((line, "") for line in lines)
         else:
             pairs = pair_prefixes(lines, prefixes)
-        return _without_warnings(translator.translate(pairs, lines_at_once))
+        return self._each(translator.translate(pairs, lines_at_once))
 
+    @_in_run
     def batches(self) -> tf.data.Dataset:
         """Returns the training batches of the run, in the order of its updates.
 
@@ -234,11 +251,11 @@ class Run:
         run packs its batches. The text is read and tokenized first.
         """
         config = self.settings
-        data = open_data(config, self.model_dir, self._log, self._task, writes=False)
+        data = open_data(config, self.model_dir, self._task, writes=False)
         batches = TrainingBatches(data.train, data.batching, seed=config.training.seed)
         return batches.dataset()
 
-    @tensorflow_warnings_off()
+    @_in_run
     def score(
         self,
         pairs: Iterable[tuple[str | bytes, str | bytes]],
@@ -255,7 +272,7 @@ class Run:
         """
         return score_pairs(self.trained(checkpoint), check_pairs(pairs), on_progress)
 
-    @tensorflow_warnings_off()
+    @_in_run
     def align(
         self,
         pairs: Iterable[tuple[str | bytes, str | bytes]],
@@ -276,7 +293,7 @@ class Run:
         pairs = check_pairs(pairs)
         return aligner.align(pairs, on_progress=on_progress)
 
-    @tensorflow_warnings_off()
+    @_in_run
     def evaluate(  # noqa: PLR0913 - each is optional, and by name
         self,
         source: scoring.Paths = (),
@@ -314,12 +331,12 @@ class Run:
         if saves:
             self.model_dir.check_writable()
         test_set = scoring.read_test_set(
-            self.model_dir, split, source, reference, self._task, self._log
+            self.model_dir, split, source, reference, self._task
         )
         trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
         of_scores = scoring.warnings_of_scores(trained, test_set, tokenize)
         for warning in (*test_set.warnings, *of_scores):
-            self._log(f"warning: {warning}")
+            logger.warning(warning)
         search = {
             field.name: options.pop(field.name)
             for field in dataclasses.fields(DecodingConfig)
@@ -338,6 +355,7 @@ class Run:
             scoring.save(self.model_dir, result)
         return result
 
+    @_in_run
     def average(
         self,
         last: int | None = None,
@@ -356,10 +374,10 @@ class Run:
                 instead of those of a range; the run keeps `keep_best` of them.
         """
         options = AverageOptions(last, from_step, to_step, best)
-        state = averaging.average_checkpoints(self.model_dir, options, self._log)
+        state = averaging.average_checkpoints(self.model_dir, options)
         return self.model_dir.averaged / f"step-{state.step}"
 
-    @tensorflow_warnings_off()
+    @_in_run
     def export(
         self,
         export_format: str = "text",
@@ -394,9 +412,7 @@ class Run:
         others = {name: options.pop(name) for name in of_others if name in options}
         settings = ExportSettings.from_options(self.settings.decoding, options)
         trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
-        return export_model(
-            trained, self.model_dir, export_format, settings, log=self._log, **others
-        )
+        return export_model(trained, self.model_dir, export_format, settings, **others)
 
     def export_ctranslate2(
         self, quantization: str = "float32", *, checkpoint: Checkpoint = "averaged"
@@ -425,7 +441,7 @@ class Run:
         """
         return self.export("keras", checkpoint=checkpoint)
 
-    @tensorflow_warnings_off()
+    @_in_run
     def attention(
         self,
         source: str,
@@ -455,6 +471,15 @@ class Run:
             self.path, checkpoint, ensemble_with, shortlist, shortlist_size, self._task
         )
 
+    def _each(self, lines: Iterator[TranslatedLine]) -> Iterator[TranslatedLine]:
+        """Yields the same lines, each computed as in a method of the run."""
+        while True:
+            with _logging_to(self._log):
+                line = next(lines, None)
+            if line is None:
+                return
+            yield line
+
     def _translator(
         self,
         trained: models.TrainedModel,
@@ -477,7 +502,7 @@ def import_model(
     source_language: str | None = None,
     target_language: str | None = None,
     target_space_id: int | None = None,
-    log: Callable[[str], object] = lambda _: None,
+    log: Callable[[str], object] | None = None,
 ) -> Run:
     """Imports a model of another toolkit, and returns it as a run.
 
@@ -489,7 +514,7 @@ def import_model(
             says, or "und" for undetermined.
         target_language: The same of the language to translate to.
         target_space_id: As in `read_model`.
-        log: Called with warnings.
+        log: As in `Run`.
 
     Raises:
         UserError: If the model cannot be imported; nothing is written then.
@@ -500,11 +525,11 @@ def import_model(
     path = expand(model_dir)
     run = Run(path, log=log)
     check_new(path)
-    write_model_dir(
-        read_model(source_format, expand(source), target_space_id),
-        path,
-        source_format,
-        languages=(source_language, target_language),
-        log=log,
-    )
+    with _logging_to(log):
+        write_model_dir(
+            read_model(source_format, expand(source), target_space_id),
+            path,
+            source_format,
+            languages=(source_language, target_language),
+        )
     return run

@@ -17,6 +17,7 @@ from t2t_keras.files.atomic import STANDARD_OUTPUT, explain, name_in_errors
 from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.files.keras_import import check_backend
 from t2t_keras.files.lines import prepare_standard_streams
+from t2t_keras.files.logs import log_to
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
@@ -65,7 +66,7 @@ def run(  # noqa: PLR0913 - every option of a program
         sys.exit(0)
 
     def run_with_error_handling(argv: Sequence[str]) -> None:
-        with exit_on_errors():
+        with exit_on_errors(), log_to(log, alone=True):
             if len(argv) > 1 and not takes_arguments:
                 raise UserError(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "

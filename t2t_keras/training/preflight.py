@@ -1,6 +1,7 @@
 """Pre-flight check before step 1: every shape compiles and fits in memory."""
 
 import bisect
+import logging
 import resource
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +14,8 @@ from t2t_keras.training.progress import as_duration
 from t2t_keras.training.step import Stepper, batch_shape, micro_batch_count
 from t2t_keras.typing import Batch, BatchShape
 
+logger = logging.getLogger(__name__)
+
 _TO_EVALUATE = " to evaluate"
 
 
@@ -20,7 +23,6 @@ def preflight(
     stepper: Stepper,
     to_train: Iterable[Batch],
     to_evaluate: Iterable[Batch],
-    log: Callable[[str], object],
     *,
     only_these: bool,
     multi_worker: bool = False,
@@ -31,7 +33,6 @@ def preflight(
         stepper: The stepper of the run. Its weights, moments and counts do not change.
         to_train: Batches of padding, one of each shape to train on.
         to_evaluate: Batches of padding, one of each shape to evaluate on.
-        log: Called with a line for each shape.
         only_these: Whether a batch of another shape is an error from now on.
         multi_worker: Whether other processes do the same. They wait for a step that
             failed here, so no smaller batch can be tried.
@@ -41,18 +42,16 @@ def preflight(
             tokens that fits, or with several processes a number to try.
     """
     start = time.monotonic()
-    log("compiling …" if only_these else "trying the largest batches …")
-    trained = _try_shapes(
-        stepper, stepper.compile_step, to_train, "", log, multi_worker
-    )
+    logger.info("compiling …" if only_these else "trying the largest batches …")
+    trained = _try_shapes(stepper, stepper.compile_step, to_train, "", multi_worker)
     evaluated = _try_shapes(
-        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, log, multi_worker
+        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, multi_worker
     )
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
         done = "compiled and tried" if only_these else "tried"
         plural = "s" * (len(evaluated) != 1)
-        log(
+        logger.info(
             f"{done} {len(trained)} training and {len(evaluated)} evaluation "
             f"shape{plural} in {duration}"
         )
@@ -65,7 +64,6 @@ def _try_shapes(
     run: Callable[..., object],
     batches: Iterable[Batch],
     purpose: str,
-    log: Callable[[str], object],
     multi_worker: bool,
 ) -> list[BatchShape]:
     """Runs a batch of each shape, logs a line for each, and returns the shapes."""
@@ -80,7 +78,7 @@ def _try_shapes(
                 raise _too_large_for_one(stepper, batch, purpose) from error
             raise _too_large(stepper, run, batch, purpose) from error
         shapes.append(shape)
-        log(
+        logger.info(
             f"  {shape.rows} x ({shape.source_bound} + {shape.target_bound}) tokens"
             f"{purpose}: "
             f"{time.monotonic() - before:.1f}s, peak memory {peak_bytes() / 1e9:.2f} GB"

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import math
 import os
 import time
@@ -13,6 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.files.atomic import name_in_errors, write_file
+
+logger = logging.getLogger(__name__)
 
 OnRecord = Callable[[int, Mapping[str, float]], object]
 
@@ -104,7 +107,6 @@ class Progress:
     Args:
         log_dir: Folder of TensorBoard's files, created with the first of them; None for
             none.
-        log: Called with each line.
         metrics: File that values are also written to; None for none.
         on_record: Called with the step and the values of each record, by name.
     """
@@ -112,13 +114,11 @@ class Progress:
     def __init__(
         self,
         log_dir: str | None,
-        log: Callable[[str], object],
         metrics: MetricsFile | None = None,
         on_record: OnRecord = lambda step, values: None,
     ):
         self._log_dir = log_dir
         self._writer: Any = None
-        self._log = log
         self._on_record = on_record
         self._metrics = metrics
         self._metrics_failed = False
@@ -137,10 +137,14 @@ class Progress:
         self._start = self._origin = step, time.monotonic()
         self._logged_at = -math.inf
 
-    def log(self, text: str) -> None:
-        """Logs a line."""
-        self._log(text)
+    def log(self, text: str, level: int = logging.INFO) -> None:
+        """Logs a line, and notes the time."""
+        logger.log(level, text)
         self._logged_at = time.monotonic()
+
+    def warn(self, text: str) -> None:
+        """Logs a warning, and notes the time."""
+        self.log(text, logging.WARNING)
 
     def silent_seconds(self) -> float:
         """Returns the seconds since the last line; infinite after `start`."""
@@ -187,8 +191,8 @@ class Progress:
                 write()
             self._writer.flush()
         except tf.errors.OpError as error:
-            self.log(
-                f"warning: {self._log_dir} can no longer be written: "
+            self.warn(
+                f"{self._log_dir} can no longer be written: "
                 f"{error.message}. Training continues without TensorBoard."
             )
             self._log_dir = None
@@ -203,7 +207,7 @@ class Progress:
             self._metrics_failed = False
         except OSError as error:
             if not self._metrics_failed:
-                self.log(f"warning: metrics.jsonl lacks step {step:,}: {error}")
+                self.warn(f"metrics.jsonl lacks step {step:,}: {error}")
             self._metrics_failed = True
 
     def seconds_left(self, step: int) -> float:

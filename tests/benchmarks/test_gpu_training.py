@@ -106,7 +106,7 @@ def data(folder, tmp_path_factory):
     """Settings of the training of seed 7, and its data as `train` prepares them."""
     copy = shutil.copytree(folder / "x-de-data", tmp_path_factory.mktemp("copy") / "x")
     config = ModelDir(copy).config()
-    return config, prepare_run(config, ModelDir(copy), lambda _: None)
+    return config, prepare_run(config, ModelDir(copy))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Locks: two processes that use the same folder."""
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -16,20 +17,23 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.locks import lock_folder, reserve_folder
+from t2t_keras.files.logs import log_to
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from t2t_keras.files.locks import reserve_folder
-with reserve_folder(Path(sys.argv[1]), ".lock", refusal="", log=print):
+with reserve_folder(Path(sys.argv[1]), ".lock", refusal=""):
     print("locked", flush=True)
     time.sleep(600)
 """
 
 
+@contextlib.contextmanager
 def reserve(folder, log=pytest.fail):
     refusal = "{folder} is in use: {owner}."
-    return reserve_folder(folder, ".lock", refusal=refusal, log=log)
+    with log_to(log), reserve_folder(folder, ".lock", refusal=refusal):
+        yield
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.corpora import corpus as corpora
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.corpora.filters import (
@@ -229,7 +230,8 @@ def test_a_corpus_without_its_rejected_pairs(corpus, monkeypatch):
     for size in (1024, 2):
         monkeypatch.setattr(corpora, "_PAIRS_PER_CHUNK", size)
         tables, rejected = [], io.StringIO()
-        filtered = PairFilters(FILTERS, tables.append, rejected).apply(corpus, "x:")
+        with log_to(tables.append):
+            filtered = PairFilters(FILTERS, rejected).apply(corpus, "x:")
         for _ in range(2):  # reading again starts anew
             chunks = list(filtered.chunks("train"))
             pairs = [p for chunk in chunks for p in zip(*chunk, strict=True)]
@@ -256,7 +258,7 @@ def test_a_corpus_without_its_rejected_pairs(corpus, monkeypatch):
 
 def test_the_fingerprint_is_that_of_the_pairs_kept(corpus):
     def fingerprint(*names):
-        filters = PairFilters({name: FILTERS[name] for name in names}, print)
+        filters = PairFilters({name: FILTERS[name] for name in names})
         return filters.apply(corpus).splits["train"].fingerprint
 
     all_three = fingerprint("ratio", "copied", "duplicates")
@@ -268,11 +270,7 @@ def test_the_fingerprint_is_that_of_the_pairs_kept(corpus):
 
 def test_the_order_of_the_filters_does_not_change_what_is_kept(corpus):
     kept = [
-        list(
-            PairFilters({n: FILTERS[n] for n in names}, print)
-            .apply(corpus)
-            .chunks("train")
-        )
+        list(PairFilters({n: FILTERS[n] for n in names}).apply(corpus).chunks("train"))
         for names in (FILTERS, reversed(FILTERS))
     ]
     assert kept[0] == kept[1]
@@ -280,7 +278,7 @@ def test_the_order_of_the_filters_does_not_change_what_is_kept(corpus):
 
 def test_a_corpus_without_any_pair_left_is_refused(corpus):
     everything = {"all": lambda: lambda sources, _: np.ones(len(sources), bool)}
-    filters = PairFilters(everything, print)
+    filters = PairFilters(everything)
     filters.check_any_left()
     filters.apply(corpus)
     with pytest.raises(UserError, match=r"(?s)No sentence pair is left.*all .* 6\n"):

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.records import encoders
 from t2t_keras.input_pipeline.records.encoders import Pace
 from t2t_keras.input_pipeline.records.manifest import RecordSpec
@@ -116,7 +117,8 @@ def test_only_what_is_missing_is_made(complete, spec, vocabulary, tmp_path):
     for number in (0, 3):
         os.rename(folder / shards[number].name, tmp_path / shards[number].name)
     warnings, reports = [], []
-    present = find_intact_shards(folder, spec.num_shards, warnings.append)
+    with log_to(warnings.append):
+        present = find_intact_shards(folder, spec.num_shards)
     assert (sorted(present), warnings) == ([1, 2, 4], [])
     before = {n: (folder / shards[n].name).stat().st_mtime_ns for n in present}
     again = make(folder, spec, vocabulary, present, reports=reports)
@@ -130,7 +132,7 @@ def test_only_what_is_missing_is_made(complete, spec, vocabulary, tmp_path):
 
 def test_nothing_is_read_where_nothing_is_missing(complete, spec, vocabulary):
     folder, shards = complete
-    present = find_intact_shards(folder, spec.num_shards, [].append)
+    present = find_intact_shards(folder, spec.num_shards)
 
     def never():
         raise AssertionError("the text was read")
@@ -150,7 +152,8 @@ def test_a_damaged_shard_is_logged_and_written_again(complete, spec, vocabulary)
     for left in (".train-00001.tmp", ".making-train-00001-x"):
         (folder / left).mkdir()
     warnings = []
-    present = find_intact_shards(folder, spec.num_shards, warnings.append)
+    with log_to(warnings.append):
+        present = find_intact_shards(folder, spec.num_shards)
     assert sorted(present) == [0, 1, 3]
     assert warnings[0].startswith(
         f"warning: damaged, and made again: {file}: its SHA-256"

@@ -14,6 +14,7 @@ from tensorflow_datasets.core.download.util import DownloadError
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.locks import lock_folder
+from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.corpora import tfds as tfds_corpora
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
@@ -151,14 +152,14 @@ def test_a_download_without_a_network_says_so_and_tries_less(
     monkeypatch.setattr("socket.create_connection", connect)
     monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
     with pytest.raises(UserError, match="no route to host"):
-        open_corpus(
-            "wmt14_translate/fr-en",
-            source_language="en",
-            target_language="fr",
-            data_dir=str(tmp_path),
-            download=True,
-            log=lines.append,
-        )
+        with log_to(lines.append):
+            open_corpus(
+                "wmt14_translate/fr-en",
+                source_language="en",
+                target_language="fr",
+                data_dir=str(tmp_path),
+                download=True,
+            )
     assert capsys.readouterr() == ("", "")
     said = "\n".join(lines)
     assert "wmt14_translate/fr-en" in said and str(tmp_path) in said
@@ -290,7 +291,8 @@ def test_a_dataset_that_another_process_prepares_is_waited_for(
             shutil.copytree(tmp_path / "other", tmp_path / "here", dirs_exist_ok=True)
             other.close()
 
-        corpus = open_corpus("counting_twice", data_dir=f"{folder.parent}", log=finish)
+        with log_to(finish):
+            corpus = open_corpus("counting_twice", data_dir=f"{folder.parent}")
     assert lines == ["waiting for another process that prepares counting_twice …"]
     assert corpus.splits["train"].num_pairs == 3
 
@@ -304,7 +306,8 @@ def test_what_tfds_prints_is_logged(make_folder, tmp_path, capfd, monkeypatch):
         lines.append(line)
         print("logged")  # a log may print
 
-    open_corpus("counting_six", data_dir=str(tmp_path / "prepared"), log=log)
+    with log_to(log):
+        open_corpus("counting_six", data_dir=str(tmp_path / "prepared"))
     assert (
         lines[0]
         == f"preparing counting_six in {tmp_path}/prepared/counting_six/1.0.0 …"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
@@ -161,7 +162,8 @@ def test_a_vocabulary_of_pieces_without_their_tool_is_warned_of(tmp_path) -> Non
     (folder / "vocab.yml").write_text(text)
     log: list[str] = []
     imported = read_model("marian", folder)
-    write_model_dir(imported, tmp_path / "run", "marian", log=log.append)
+    with log_to(log.append):
+        write_model_dir(imported, tmp_path / "run", "marian")
     assert log == [
         "warning: there is no source.spm and target.spm, so lines must be split into "
         "the pieces of the vocabulary, with spaces between, and so are translations"

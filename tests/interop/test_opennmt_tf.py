@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import write_model_dir
@@ -91,7 +92,8 @@ def test_ids_files_and_settings(tmp_path) -> None:
         tmp_path / "otf", small_weights(PRE), params={**search, **ignored}
     )
     log: list[str] = []
-    convert(folder, tmp_path / "run", log=log.append)
+    with log_to(log.append):
+        convert(folder, tmp_path / "run")
     run = ModelDir(tmp_path / "run")
     entry = run.run_card()["import"]
     assert entry["original_ids"] == [0, 2, V - 1, 1, *range(3, V - 1)]

@@ -12,6 +12,7 @@ import safetensors.numpy
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
 from t2t_keras.interop.marian_mt.settings import STACKS
 from t2t_keras.runs.model_dir import ModelDir
@@ -202,7 +203,8 @@ def test_settings_of_the_search_and_the_ids(tmp_path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     log: list[str] = []
     imported = read_model("transformers", folder)
-    write_model_dir(imported, tmp_path / "run", "transformers", log=log.append)
+    with log_to(log.append):
+        write_model_dir(imported, tmp_path / "run", "transformers")
     run = ModelDir(tmp_path / "run")
     decoding = run.config().decoding
     assert (decoding.beam_size, decoding.alpha, decoding.min_length) == (5, 0.8, 3)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.runs.data import preparation
 from t2t_keras.runs.data.run_data import RunData
@@ -146,7 +147,6 @@ def prepare_records(
         pairs_per_shard=25,
         workers=1,
         keep_text=keep_text,
-        log=lambda _: None,
     )
     return folder
 
@@ -257,5 +257,6 @@ def read_metrics(model_dir) -> list[dict]:
 
 def train_and_log(config, model_dir) -> list[str]:
     lines: list[str] = []
-    training_run.train(config, model_dir, log=lines.append)
+    with log_to(lines.append):
+        training_run.train(config, model_dir)
     return "\n".join(lines).splitlines()

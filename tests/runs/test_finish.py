@@ -8,6 +8,7 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.files.logs import log_to
 from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.runs import finish, models
 from t2t_keras.runs.export import saved_model
@@ -165,7 +166,8 @@ def test_settings_to_score_the_dev_set_and_export_nothing(own_short_run):
     own_short_run.check_same(config)
     own_short_run.write_config(config, "Scored on dev.")
     lines = []
-    out = finish.finish(own_short_run, lines.append).describe()
+    with log_to(lines.append):
+        out = finish.finish(own_short_run).describe()
     assert "dev: 10 sentences, averaged/step-60" in out
     assert lines == ["translating the dev set …"]
     assert "SavedModel" not in out and "of ids" not in out
@@ -198,7 +200,8 @@ def test_an_export_is_identified_by_its_weights_and_settings(own_run):
 def test_finishing_a_run_again_exports_nothing_new(own_run):
     """But other weights, or a missing export, make a new version."""
     first: list[str] = []
-    printed = finish.finish(own_run, first.append).describe()
+    with log_to(first.append):
+        printed = finish.finish(own_run).describe()
     assert f"SavedModel   {own_run.export / '1'}\n" in printed
     assert f"  of ids     {own_run.export_ids / '1'}\n" in printed
     trained = models.load_trained(own_run, "450")
@@ -208,7 +211,8 @@ def test_finishing_a_run_again_exports_nothing_new(own_run):
     for base in (own_run.export, own_run.export_ids):
         (base / "models.config").write_text("mine")
     second: list[str] = []
-    printed = finish.finish(own_run, second.append).describe()
+    with log_to(second.append):
+        printed = finish.finish(own_run).describe()
     assert f"SavedModel   {own_run.export / '1'}\n" in printed
     assert f"  of ids     {own_run.export_ids / '3'}\n" in printed
     # Nothing was exported to the first directory, so "kept" is logged for one only.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.prepared_run import prepare_run
 from tests.forked import REPOSITORY
@@ -39,7 +40,8 @@ def filtered(unfiltered):
 
 def load(config, path, lines=None):
     log = (lines if lines is not None else []).append
-    return prepare_run(config, ModelDir(path), log)
+    with log_to(log):
+        return prepare_run(config, ModelDir(path))
 
 
 def test_records_are_filtered_as_their_text_is(filtered, unfiltered, tmp_path):
@@ -144,7 +146,7 @@ def test_each_text_of_a_mixture_is_filtered_by_itself(filtered, tmp_path):
     assert rows[-2:] == [f"{part}:2\tcopied\tb\tb", f"{part}:3\tduplicates\tb a\ta b"]
     # Another worker of the run writes no file.
     rejected.unlink()
-    prepare_run(mixed, ModelDir(tmp_path / "run"), print, writes=False)
+    prepare_run(mixed, ModelDir(tmp_path / "run"), writes=False)
     assert not rejected.exists()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from t2t_keras import Run, UserError, fit_arguments, read_settings
+from t2t_keras.files.logs import log_to
 from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
@@ -90,7 +91,8 @@ def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
         "--vocabulary_size=280",
     )
     log = []
-    data = prepare_run(config, ModelDir(tmp_path / "run"), log.append)
+    with log_to(log.append):
+        data = prepare_run(config, ModelDir(tmp_path / "run"))
     kept = [i for i in range(20) if lines[i] != targets[i] and i not in (3, 8, 11)]
     assert 10 < len(kept) < 17
     assert len(data.train) == 2 * len(kept)
@@ -165,9 +167,7 @@ def test_its_flagfile_trains_without_it(corpus, tmp_path):
     files = [tmp_path / name for name in ("a.align", "b.align.gz")]
     resumed = read_settings(parent.flagfile, train_alignments=files)
     links = [
-        from_settings.read_links(
-            each.data, from_settings.build_corpus(each.data), print
-        )
+        from_settings.read_links(each.data, from_settings.build_corpus(each.data))
         for each in (resumed, config)
     ]
     np.testing.assert_array_equal(links[0].tokens, links[1].tokens)

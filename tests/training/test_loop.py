@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.training import loop as loop_module
 from t2t_keras.training.loop import (
     MAX_PENDING_UPDATES,
@@ -103,34 +104,39 @@ class FakeRun:
         return {"decoder_target_tokens": np.array([[step, 1], [1, 0]])}
 
     def loop(self, stop: int, save_seconds: float = NEVER, skip=False, **steps) -> None:
-        progress = Progress(None, self.lines.append)
+        progress = Progress(None)
         progress.record = lambda step, values: (
             self.recorded.append((step, values)) if values else None
         )
         intervals = {"log_steps": NEVER, "eval_steps": NEVER, "save_steps": NEVER}
-        train_loop(
-            self,  # type: ignore[arg-type]
-            self.batches(),
-            steps=range(self.first, stop),
-            intervals=Intervals(**{**intervals, **steps}, save_seconds=save_seconds),
-            hooks=Hooks(
-                evaluate=self.evaluate,
-                save=self.save,
-                measure=lambda step: {"learning_rate": step / 8},
-                ends_early=lambda: self._record_end() == self.ends_early_at,
-                before_step=lambda step: self._record_call("before", step),
-                after_step=lambda step, _: self._record_call("after", step),
-                multi_worker=self.multi_worker,
-            ),
-            guard=NonFiniteGuard(
-                self.folder,
-                skip=skip,
-                load_batch=self.batch_of,
-                load_metadata=lambda _: {},
-            ),
-            meter=Meter(lambda size: 8e9 * size.shape.rows * size.shape.source_bound),
-            progress=progress,
-        )
+        with log_to(self.lines.append):
+            train_loop(
+                self,  # type: ignore[arg-type]
+                self.batches(),
+                steps=range(self.first, stop),
+                intervals=Intervals(
+                    **{**intervals, **steps}, save_seconds=save_seconds
+                ),
+                hooks=Hooks(
+                    evaluate=self.evaluate,
+                    save=self.save,
+                    measure=lambda step: {"learning_rate": step / 8},
+                    ends_early=lambda: self._record_end() == self.ends_early_at,
+                    before_step=lambda step: self._record_call("before", step),
+                    after_step=lambda step, _: self._record_call("after", step),
+                    multi_worker=self.multi_worker,
+                ),
+                guard=NonFiniteGuard(
+                    self.folder,
+                    skip=skip,
+                    load_batch=self.batch_of,
+                    load_metadata=lambda _: {},
+                ),
+                meter=Meter(
+                    lambda size: 8e9 * size.shape.rows * size.shape.source_bound
+                ),
+                progress=progress,
+            )
 
     def steps_of(self, what: str) -> list[int]:
         return [step for name, step in self.calls if name == what]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.training.preflight import preflight
 from t2t_keras.training.step import micro_batch_count
 
@@ -66,7 +67,8 @@ def zero_batch(rows: int, source: int, target: int) -> dict[str, np.ndarray]:
 def test_every_shape_is_tried_and_logged() -> None:
     stepper, said = SmallDevice(room=100), []
     batches = [zero_batch(5, 20, 17), zero_batch(9, 8, 11)]
-    preflight(stepper, batches, [zero_batch(4, 9, 7)], said.append, only_these=True)
+    with log_to(said.append):
+        preflight(stepper, batches, [zero_batch(4, 9, 7)], only_these=True)
     assert stepper.compiled == [(5, 20), (9, 8)]
     assert stepper.evaluated == [(4, 9)]
     assert stepper.allowed == ([(5, 20, 17), (9, 8, 11)], [(4, 9, 7)])
@@ -82,7 +84,7 @@ def test_every_shape_is_tried_and_logged() -> None:
 
 def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:
     stepper = SmallDevice(room=100)
-    preflight(stepper, [zero_batch(5, 20, 17)], [], [].append, only_these=False)
+    preflight(stepper, [zero_batch(5, 20, 17)], [], only_these=False)
     assert stepper.allowed is None
 
 
@@ -101,7 +103,7 @@ def test_what_would_fit_is_named() -> None:
             "update with gradient accumulation"
         )
         with pytest.raises(UserError, match=message):
-            preflight(stepper, [zero_batch(11, 30, 20)], [], [].append, only_these=True)
+            preflight(stepper, [zero_batch(11, 30, 20)], [], only_these=True)
             pytest.fail(f"{(room, replicas)} fits")
         # The setting limits one device, and must hold the rows that were tried there.
         assert tokens <= room, (room, replicas)
@@ -110,9 +112,7 @@ def test_what_would_fit_is_named() -> None:
 def proposed_budget(stepper: SmallDevice, rows: int, length: int) -> int | None:
     """Budget in tokens that the error proposes, or None if nothing fits."""
     with pytest.raises(UserError) as caught:
-        preflight(
-            stepper, [zero_batch(rows, length, 1)], [], [].append, only_these=True
-        )
+        preflight(stepper, [zero_batch(rows, length, 1)], [], only_these=True)
     match = re.search(r"--max_tokens_per_replica=(\d+)", str(caught.value))
     return int(match[1]) if match else None
 
@@ -169,9 +169,7 @@ def test_nothing_would_fit(rows, multi_worker, message) -> None:
     links = {"alignment": np.zeros([rows, 20, 30], "uint8")}
     batches, more = [{**zero_batch(rows, 30, 20), **links}], {"only_these": True}
     with pytest.raises(UserError, match=message):
-        preflight(
-            SmallDevice(29), batches, [], print, multi_worker=multi_worker, **more
-        )
+        preflight(SmallDevice(29), batches, [], multi_worker=multi_worker, **more)
 
 
 def test_where_others_wait_nothing_smaller_is_tried() -> None:
@@ -186,7 +184,6 @@ def test_where_others_wait_nothing_smaller_is_tried() -> None:
             stepper,
             [zero_batch(11, 30, 20)],
             [],
-            [].append,
             only_these=True,
             multi_worker=True,
         )
@@ -201,4 +198,4 @@ def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None
         "for the same evaluation"
     )
     with pytest.raises(UserError, match=message):
-        preflight(stepper, [], [zero_batch(7, 30, 9)], [].append, only_these=True)
+        preflight(stepper, [], [zero_batch(7, 30, 9)], only_these=True)

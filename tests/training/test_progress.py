@@ -43,14 +43,10 @@ def test_flops_are_written_with_three_digits() -> None:
         assert as_flops(flops) == text, flops
 
 
-def ignore(_: object) -> None:
-    pass
-
-
 def test_a_callback_gets_the_finite_numbers_of_each_record() -> None:
     records: list[tuple[int, dict[str, float]]] = []
     progress = Progress(
-        None, ignore, on_record=lambda step, values: records.append((step, values))
+        None, on_record=lambda step, values: records.append((step, values))
     )
     progress.record(4, {"loss": 2.5, "norm": math.nan})
     progress.record(5, {})
@@ -60,7 +56,7 @@ def test_a_callback_gets_the_finite_numbers_of_each_record() -> None:
 def test_the_time_left_is_at_the_pace_since_the_first_step(monkeypatch) -> None:
     now = [0.0]
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
-    progress = Progress(None, ignore)
+    progress = Progress(None)
     now[0] = 100.0  # spent compiling, which does not count
     progress.start(19, 50)
     now[0] = 104.0
@@ -74,7 +70,7 @@ def test_the_time_left_is_at_the_pace_since_the_first_step(monkeypatch) -> None:
 def test_the_silence_is_since_the_last_line_or_from_the_start(monkeypatch) -> None:
     now = [0.0]
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
-    progress = Progress(None, ignore)
+    progress = Progress(None)
     progress.log("compiled")
     now[0] = 3.0
     assert progress.silent_seconds() == 3.0
@@ -94,7 +90,7 @@ def events_in(directory) -> dict[tuple[str, int], np.ndarray]:
 
 def test_numbers_reach_tensorboard_and_the_metrics_file(tmp_path) -> None:
     metrics = MetricsFile(tmp_path / "metrics.jsonl")
-    progress = Progress(str(tmp_path / "curves"), ignore, metrics)
+    progress = Progress(str(tmp_path / "curves"), metrics)
     progress.record(4, {"loss": 2.5, "learning_rate": 0.25})
     progress.record(8, {"loss": 1.5, "perplexity": math.inf, "norm": math.nan})
     progress.record(9, {"loss": math.nan})
@@ -114,7 +110,7 @@ def test_numbers_reach_tensorboard_and_the_metrics_file(tmp_path) -> None:
 
 
 def test_texts_and_images_reach_tensorboard(tmp_path) -> None:
-    progress = Progress(str(tmp_path), ignore)
+    progress = Progress(str(tmp_path))
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 1), np.uint8)
     progress.text(4, "translations", "the **dog**")
     progress.image(4, "attention", pixels)
@@ -127,34 +123,36 @@ def test_texts_and_images_reach_tensorboard(tmp_path) -> None:
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    progress = Progress(None, ignore)
+    progress = Progress(None)
     progress.record(4, {"loss": 2.5})
     progress.text(4, "a", "b")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_ends_the_curves_and_not_the_run(tmp_path, monkeypatch) -> None:
+def test_a_full_disk_ends_the_curves_and_not_the_run(
+    tmp_path, monkeypatch, logged
+) -> None:
     def full(*_, **__):
         raise tf.errors.OutOfRangeError(None, None, "File too large")
 
-    lines: list[str] = []
-    progress = Progress(str(tmp_path / "curves"), lines.append)
+    progress = Progress(str(tmp_path / "curves"))
     monkeypatch.setattr(tf.summary, "scalar", full)
     progress.record(1, {"loss": 1.0})
     progress.record(2, {"loss": 1.0})
-    [line] = lines
+    [line] = logged
     assert "File too large" in line
     assert "Training continues without TensorBoard" in line
 
 
-def test_a_metrics_file_that_cannot_be_written_is_a_warning_once(tmp_path) -> None:
-    lines: list[str] = []
+def test_a_metrics_file_that_cannot_be_written_is_a_warning_once(
+    tmp_path, logged
+) -> None:
     path = tmp_path / "metrics.jsonl"
     path.mkdir()
-    progress = Progress(None, lines.append, MetricsFile(path))
+    progress = Progress(None, MetricsFile(path))
     progress.record(1, {"loss": 1.0})
     progress.record(2, {"loss": 1.0})
-    [line] = lines
+    [line] = logged
     assert line.startswith("warning: metrics.jsonl lacks step 1: ")
     # It continues when the file can be written again, and warns of the next failure.
     path.rmdir()
@@ -163,7 +161,7 @@ def test_a_metrics_file_that_cannot_be_written_is_a_warning_once(tmp_path) -> No
     path.unlink()
     path.mkdir()
     progress.record(4, {"loss": 1.0})
-    assert len(lines) == 2
+    assert len(logged) == 2
 
 
 def steps(path) -> list[int]:
@@ -229,7 +227,7 @@ def test_lines_that_were_written_whole_are_read_back(tmp_path) -> None:
 
 def test_a_step_is_completed_in_its_line(tmp_path) -> None:
     path = tmp_path / "metrics.jsonl"
-    progress = Progress(None, ignore, MetricsFile(path))
+    progress = Progress(None, MetricsFile(path))
     progress.record(4, {"loss": 2.5})
     progress.record(5, {"loss": 1.5})
     progress.record(5, {"dev_loss": 3.5}, again=True)

@@ -23,6 +23,7 @@ from benchmarks.gpu.training.programs import write_dev_loss, write_updates
 from benchmarks.product_step import ProductStep
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import atomic_folder
+from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
@@ -82,7 +83,8 @@ def write_trainings(plan: Plan, log: Callable[[str], object]) -> None:
             )
     plan.out.mkdir(parents=True, exist_ok=True)
     with atomic_folder(plan.data_folder) as folder:
-        data = prepare_run(plan.config, ModelDir(folder), log)
+        with log_to(log):
+            data = prepare_run(plan.config, ModelDir(folder))
         dev_set = _dev_batches(plan.config, data)
         _save_pairs(folder / PAIRS_FILE, data.train)
         config = resolve_epochs(plan.config, data.summary)

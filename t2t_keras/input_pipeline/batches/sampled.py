@@ -8,6 +8,7 @@ Shapes: N pairs, n of a batch.
 """
 
 import dataclasses
+import logging
 import os
 import tempfile
 import threading
@@ -42,6 +43,8 @@ from t2t_keras.input_pipeline.records.tokenized import (
 from t2t_keras.text.segmentation import check_can_sample
 from t2t_keras.text.vocabulary import Vocabulary
 
+logger = logging.getLogger(__name__)
+
 # The epoch whose last batches are being made, the next, and the one after it, which is
 # drawn ahead.
 _EPOCHS_KEPT = 3
@@ -66,7 +69,6 @@ class SampledCorpus:
             gets its usual segmentation: batches of the same shapes hold all epochs.
         workers: Number of processes that encode; 0 for none but this one. Default: one
             for 50,000 pairs, at most one for each core.
-        log: Called with a line of progress if drawing the first epoch takes long.
 
     Raises:
         ValueError: If the corpus has no text.
@@ -81,7 +83,6 @@ class SampledCorpus:
         seed: int,
         max_length: int,
         workers: int | None = None,
-        log: Callable[[str], object] = lambda _: None,
     ):
         if not corpus.texts:
             raise ValueError("corpus must have been made with its text. Received: none")
@@ -95,7 +96,6 @@ class SampledCorpus:
             cores = len(os.sched_getaffinity(0))
             workers = min(cores, len(corpus) // _PAIRS_PER_PROCESS)
         self._workers = workers
-        self._log = log
         self._encoder: PieceEncoder | None = None
         self._lock = threading.Lock()
         self._drawn: dict[int, TokenizedCorpus] = {}
@@ -150,7 +150,7 @@ class SampledCorpus:
 
     def _encode(self, epoch: int) -> TokenizedCorpus:
         pace = Pace(len(self))
-        log = None if self._drawn else self._log
+        is_told = self._drawn
         lengths = [np.zeros([0, 2], np.int32)]
         dtype = np.dtype(np.uint16)
         try:
@@ -162,12 +162,12 @@ class SampledCorpus:
                     dtype = source_ids.dtype
                     lengths.append(encoded.chunk.lengths)
                     pace.add(encoded.text_pairs)
-                    if log and pace.seconds >= _SECONDS_UNTIL_PROGRESS:
-                        log(
+                    if not is_told and pace.seconds >= _SECONDS_UNTIL_PROGRESS:
+                        logger.info(
                             f"segmenting an epoch: {pace.describe()}  "
                             f"left {pace.seconds_left:,.0f}s"
                         )
-                        log = None
+                        is_told = True
                 lengths_N2 = np.concatenate(lengths)
                 self._check_count(len(lengths_N2))
                 source_side = _map_side(source, dtype, lengths_N2[:, 0])

@@ -117,7 +117,6 @@ def open_corpus(
     data_dir: str | None = None,
     download: bool = False,
     read_trees: TreeReader | None = None,
-    log: Callable[[str], object] = lambda _: None,
 ) -> Corpus:
     """Returns a corpus, after a check that it can be read.
 
@@ -131,7 +130,6 @@ def open_corpus(
         download: Whether a dataset that is not prepared may be downloaded.
         read_trees: Reads sentence pairs from `.mrg` files, and from the dataset's
             feature `target_language`; None if the task has no trees.
-        log: Called with lines of progress while a dataset is prepared.
 
     Raises:
         UserError: If there are neither `dataset` nor `files`, or both, or they cannot
@@ -153,7 +151,6 @@ def open_corpus(
             target_language=target_language,
             data_dir=data_dir,
             download=download,
-            log=log,
         ),
         read_trees,
     )

@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ from t2t_keras.input_pipeline.corpora.corpus import (
 from t2t_keras.text.language_detection import LanguageDetector
 from t2t_keras.text.languages import base_language
 from t2t_keras.text.normalization import normalize
+
+logger = logging.getLogger(__name__)
 
 ChunkFilter: TypeAlias = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 """Function of n sources and n targets, which returns [n] bool: True to reject."""
@@ -285,18 +288,15 @@ class PairFilters:
 
     Args:
         filters: Name of each filter, and a function that returns it for a new corpus.
-        log: Called with a table of counts for each corpus.
         rejected: File for the rejected pairs; None for none.
     """
 
     def __init__(
         self,
         filters: Mapping[str, Callable[[], ChunkFilter]],
-        log: Callable[[str], object],
         rejected: IO[str] | None = None,
     ):
         self._filters = filters
-        self._log = log
         self._rejected = rejected
         self._empty_table = ""
 
@@ -314,7 +314,7 @@ class PairFilters:
         is_kept = np.frombuffer(self._decide(train, counts, prefix), np.bool_)
         kept = int(is_kept.sum())
         table = _count_table(corpus.name, len(is_kept), counts, kept)
-        self._log(table)
+        logger.info(table)
         if not kept:
             self._empty_table = table
         open_chunks = _KeptChunks(train.open_chunks, is_kept)

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import importlib
 import io
+import logging
 import socket
 import sys
 import urllib.request
@@ -21,6 +22,8 @@ import tensorflow as tf
 from t2t_keras.errors import UserError, did_you_mean, require_package
 from t2t_keras.files.bundled import DATA, bundled_folder
 from t2t_keras.files.locks import lock_folder
+
+logger = logging.getLogger(__name__)
 
 # TensorFlow Datasets ships no types that pyright could read.
 Builder: TypeAlias = Any
@@ -92,7 +95,6 @@ def open_tfds(
     target_language: str | None,
     data_dir: str | None,
     download: bool,
-    log: Callable[[str], object] = lambda _: None,
 ) -> TfdsSource:
     """Returns a prepared dataset, with its source and target features.
 
@@ -103,7 +105,6 @@ def open_tfds(
         target_language: Feature to translate into; None for "target".
         data_dir: Folder of prepared datasets. Default: that of TFDS.
         download: Whether to download and prepare a missing dataset.
-        log: Called with lines of progress while a dataset is prepared.
 
     Raises:
         UserError: If there is no such dataset or feature, or it is not prepared and
@@ -122,10 +123,10 @@ def open_tfds(
     if not builder.info.splits:
         if not download and folder is None:
             raise _not_prepared(builder, dataset)
-        with _only_process(builder, dataset, log):
+        with _only_process(builder, dataset):
             builder = make_builder()
             if not builder.info.splits:
-                _prepare(builder, dataset, log, uses_network=download)
+                _prepare(builder, dataset, uses_network=download)
     return TfdsSource(builder, *features)
 
 
@@ -264,29 +265,24 @@ def _preparation_errors() -> tuple[type[Exception], ...]:
 
 
 class _LogWriter(io.TextIOBase):
-    """Text stream that passes its lines to a log, in place of standard output.
+    """Text stream that logs its lines, in place of standard output."""
 
-    Args:
-        log: May itself print to standard output.
-    """
-
-    def __init__(self, log: Callable[[str], object]):
-        self._log = log
+    def __init__(self):
         self._stdout = sys.stdout
         self._rest = ""
 
     def write(self, text: str) -> int:
         *lines, self._rest = (self._rest + text).split("\n")
+        # What is logged may be printed to standard output.
         with contextlib.redirect_stdout(self._stdout):
             for line in filter(str.strip, lines):
-                self._log(line)
+                logger.info(line)
         return len(text)
 
 
 def _download_and_prepare(
     builder: Builder,
     dataset: str,
-    log: Callable[[str], object],
     uses_network: bool,
 ) -> None:
     """Prepares a dataset, with a message before each wait.
@@ -296,18 +292,18 @@ def _download_and_prepare(
     """
     from tensorflow_datasets.core.download import downloader
 
-    log(f"preparing {dataset} in {builder.data_dir} …")
+    logger.info(f"preparing {dataset} in {builder.data_dir} …")
     config = _tensorflow_datasets().download.DownloadConfig()
     retries = downloader.MAX_RETRIES
     if not uses_network:
         config.try_download_gcs = False
     elif not _is_reachable(_COPIES_HOST):
-        log(f"{_COPIES_HOST} cannot be reached; trying other hosts …")
+        logger.info(f"{_COPIES_HOST} cannot be reached; trying other hosts …")
         config.try_download_gcs = False
         downloader.MAX_RETRIES = _RETRIES_OFFLINE
     try:
         # TensorFlow Datasets prints; standard output is for results.
-        with contextlib.redirect_stdout(_LogWriter(log)):
+        with contextlib.redirect_stdout(_LogWriter()):
             builder.download_and_prepare(download_config=config)
     finally:
         downloader.MAX_RETRIES = retries
@@ -333,27 +329,23 @@ def _not_prepared(builder: Builder, dataset: str) -> UserError:
 
 
 @contextlib.contextmanager
-def _only_process(
-    builder: Builder, dataset: str, log: Callable[[str], object]
-) -> Iterator[None]:
+def _only_process(builder: Builder, dataset: str) -> Iterator[None]:
     """Waits until no other process prepares the dataset, if folders can be locked."""
     folder = Path(builder.data_dir).parent
     with contextlib.ExitStack() as stack:
         if "://" not in str(builder.data_dir):
             folder.mkdir(parents=True, exist_ok=True)
             if not stack.enter_context(lock_folder(folder)):
-                log(f"waiting for another process that prepares {dataset} …")
+                logger.info(f"waiting for another process that prepares {dataset} …")
                 stack.enter_context(lock_folder(folder, wait=True))
         yield
 
 
-def _prepare(
-    builder: Builder, dataset: str, log: Callable[[str], object], *, uses_network: bool
-) -> None:
+def _prepare(builder: Builder, dataset: str, *, uses_network: bool) -> None:
     # Progress bars are for a terminal.
     _tensorflow_datasets().display_progress_bar(sys.stderr.isatty())
     try:
-        _download_and_prepare(builder, dataset, log, uses_network)
+        _download_and_prepare(builder, dataset, uses_network)
     except _preparation_errors() as error:
         raise UserError(
             f"The dataset {dataset} could not be prepared in {builder.data_dir}: "

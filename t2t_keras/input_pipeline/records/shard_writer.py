@@ -5,6 +5,7 @@ process. If a process is killed, finished shards stay and are not written again.
 """
 
 import itertools
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -29,10 +30,10 @@ from t2t_keras.input_pipeline.records.shards import (
 from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, join_chunks
 from t2t_keras.text.vocabulary import Vocabulary
 
+logger = logging.getLogger(__name__)
 
-def find_intact_shards(
-    folder: Path, num_shards: int, log: Callable[[str], None]
-) -> dict[int, ShardMetadata]:
+
+def find_intact_shards(folder: Path, num_shards: int) -> dict[int, ShardMetadata]:
     """Returns the metadata of the complete and undamaged shards, by number.
 
     Files that a killed process left unfinished are removed. Every byte is read: that
@@ -41,7 +42,6 @@ def find_intact_shards(
     Args:
         folder: Folder of the records.
         num_shards: Number of shards of complete records.
-        log: Called with a warning for each damaged shard.
     """
     remove_unfinished(folder)
     intact = {}
@@ -53,7 +53,7 @@ def find_intact_shards(
             metadata = read_metadata(path)
             check_shard(path, metadata)
         except DamagedShardError as error:
-            log(f"warning: damaged, and made again: {error.fault}")
+            logger.warning(f"damaged, and made again: {error.fault}")
         else:
             intact[number] = metadata
     return intact

@@ -1,6 +1,7 @@
 """Ablation runner: finished runs are kept, missing ones are run."""
 
 import json
+import logging
 import queue
 import threading
 import time
@@ -19,6 +20,8 @@ from t2t_keras.reports.ablation.results import Ablation, collect, run_result
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training.progress import as_duration
 
+logger = logging.getLogger(__name__)
+
 # Intervals of progress lines and of polling a lock.
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_LOOKS = 2.0
@@ -32,7 +35,6 @@ class Study:
         runs: Runs, in the order in which to run them.
         output: The folder.
         given: Arguments that hold for every row.
-        log: Function that prints a line.
         write: Function that writes the results so far, called after each run.
         resources: Resources of each of the runs at a time.
     """
@@ -43,7 +45,6 @@ class Study:
         runs: Sequence[RunPlan],
         output: Path,
         given: Sequence[str],
-        log: Callable[[str], object],
         write: Callable[[Ablation], object],
         resources: Sequence[RunResources] = (ALL,),
     ):
@@ -51,7 +52,6 @@ class Study:
         self._runs = runs
         self._output = output
         self._given = list(given)
-        self._log = log
         self._write = write
         self._at_once = len(resources)
         self._free_resources: queue.SimpleQueue[RunResources] = queue.SimpleQueue()
@@ -74,7 +74,7 @@ class Study:
         missing = [run for run in self._runs if run_result(run) is None]
         done = len(self._runs) - len(missing)
         if done:
-            self._log(f"{done} of {len(self._runs)} runs are done already")
+            logger.info(f"{done} of {len(self._runs)} runs are done already")
         if missing:
             records = self._prepare_records(children)
             self._waiting = list(missing)
@@ -94,7 +94,7 @@ class Study:
             return base.config.data.records
         records = self._output / "records"
         if not (records / MANIFEST_FILE).is_file():
-            self._log("preparing the corpus …")
+            logger.info("preparing the corpus …")
             log = self._output / "prepare.log"
             status = children.run(
                 "prepare",
@@ -146,7 +146,7 @@ class Study:
                 "--noexport_at_end",
             ],
             run.log,
-            _Watcher(run, self._log).poll,
+            _Watcher(run).poll,
             part,
         )
 
@@ -159,7 +159,7 @@ class Study:
             time_left = ""
             if self._seconds_per_unit is not None:
                 time_left = f"; {as_duration(self._seconds_per_unit * left)} left"
-        self._log(
+        logger.info(
             f"run {number} of {len(self._runs)}: {run.title}, {run.steps:,} steps"
             + time_left
         )
@@ -171,25 +171,25 @@ class Study:
             self._log_failure(run, "left no score", last_line(run.log))
             return
         self._seconds_per_unit = seconds / _size(run)
-        self._log(
+        logger.info(
             f"  {run.title}: perplexity {result.perplexity:.3f}, BLEU "
             f"{result.bleu:.2f}, in {as_duration(seconds)}"
         )
 
     def _log_failure(self, run: RunPlan, reason: str, message: str) -> None:
         self._failures.append((run.row.name, run.seed, message))
-        self._log(f"  {run.title}: {reason}: {message}\n  see {run.log}")
+        logger.info(f"  {run.title}: {reason}: {message}\n  see {run.log}")
 
     def _wait_for_lock(self, children: Children, run: RunPlan) -> None:
         """Waits for a run in the folder that outlived a killed parent."""
         logged = False
         while children.signal_number is None:
             try:
-                with ModelDir(run.model_dir).lock(self._log):
+                with ModelDir(run.model_dir).lock():
                     return
             except UserError as error:
                 if not logged:
-                    self._log(f"  {run.title}: waiting: {error}")
+                    logger.info(f"  {run.title}: waiting: {error}")
                 logged = True
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
 
@@ -197,9 +197,8 @@ class Study:
 class _Watcher:
     """Periodic log of a run's progress."""
 
-    def __init__(self, run: RunPlan, log: Callable[[str], object]):
+    def __init__(self, run: RunPlan):
         self._run = run
-        self._log = log
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
         self._step = 0
 
@@ -216,7 +215,7 @@ class _Watcher:
         if step > self._step:
             self._step = step
             loss = f", loss {last['loss']:.3f}" if "loss" in last else ""
-            self._log(f"  {self._run.title}: step {step:,}/{self._run.steps:,}{loss}")
+            logger.info(f"  {self._run.title}: step {step:,}/{self._run.steps:,}{loss}")
 
 
 def _size(run: RunPlan) -> float:

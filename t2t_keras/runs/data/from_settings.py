@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import glob
 import itertools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -69,6 +70,8 @@ from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import Vocabulary
 
+logger = logging.getLogger(__name__)
+
 # XLA compiles a program for each batch shape. A dev set has few batches, which more
 # shapes would not fill better.
 _MAX_EVALUATION_SHAPES = 3
@@ -78,7 +81,6 @@ def build_corpus(
     config: DataConfig,
     splits: Sequence[str] = ("train", "dev", "test"),
     task: Task | None = None,
-    log: Callable[[str], object] = lambda _: None,
 ) -> Corpus:
     """Returns the corpus that the settings name.
 
@@ -89,7 +91,6 @@ def build_corpus(
         config: The settings.
         splits: Names of the text files to open. A dataset opens its splits on demand.
         task: Reads treebanks. Default: the task of the target language.
-        log: Called with lines of progress while a dataset is prepared.
 
     Raises:
         UserError: If there is no text, or one side of it is missing.
@@ -120,7 +121,6 @@ def build_corpus(
         data_dir=config.data_dir,
         download=config.download,
         read_trees=read_trees,
-        log=log,
     )
 
 
@@ -148,15 +148,12 @@ def _open_record_texts(
     return Corpus(manifest.spec.corpus, texts)
 
 
-def read_links(
-    config: DataConfig, corpus: Corpus, log: Callable[[str], object]
-) -> TokenizedSide | None:
+def read_links(config: DataConfig, corpus: Corpus) -> TokenizedSide | None:
     """Returns the links of --train_alignments, before filters; None without it.
 
     Args:
         config: The settings.
         corpus: The corpus, before filters.
-        log: Called with a line before reading.
 
     Raises:
         UserError: If a file cannot be used, or its lines do not belong to the text.
@@ -166,7 +163,9 @@ def read_links(
     several = ", counted through all files" * (len(config.train_alignments) > 1)
     name = f"{','.join(config.train_alignments)} (--train_alignments{several})"
     lines = read_lines(config.train_alignments)
-    log(f"reading the word alignments of {corpus.splits['train'].num_pairs:,} pairs …")
+    logger.info(
+        f"reading the word alignments of {corpus.splits['train'].num_pairs:,} pairs …"
+    )
     return read_word_links(corpus.lines("train"), lines, name)
 
 
@@ -195,14 +194,11 @@ def with_links(
 
 
 @contextlib.contextmanager
-def open_filters(
-    config: DataConfig, log: Callable[[str], object], *, writes: bool = True
-) -> Iterator[PairFilters]:
+def open_filters(config: DataConfig, *, writes: bool = True) -> Iterator[PairFilters]:
     """Yields the filters of --filter, to apply to each corpus during a `with` block.
 
     Args:
         config: The settings.
-        log: Called with a table of counts for each corpus.
         writes: Whether to write the file of --rejected, which appears at the end of
             the block. It is not written if there is only text of records, which was
             filtered when they were made.
@@ -219,7 +215,7 @@ def open_filters(
         if config.rejected and writes and has_text:
             _check_not_read(config.rejected, config, parts)
             rejected = stack.enter_context(open_output(config.rejected))
-        filters = PairFilters(makers, log, rejected)
+        filters = PairFilters(makers, rejected)
         yield filters
     filters.check_any_left()
 

@@ -4,7 +4,8 @@
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +31,8 @@ from t2t_keras.settings.training_text import (
     parse_mixture_item,
 )
 from t2t_keras.text.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
 
 
 class MixturePart(Protocol):
@@ -158,7 +161,6 @@ class RecordsPart:
 
 def open_parts(
     config: DataConfig,
-    log: Callable[[str], object],
     filters: PairFilters,
     task: Task | None = None,
 ) -> tuple[MixturePart, ...]:
@@ -166,7 +168,6 @@ def open_parts(
 
     Args:
         config: The settings.
-        log: Called with warnings.
         filters: Filters of the text of each part.
         task: Reads treebanks. Default: the task of the target language.
 
@@ -175,7 +176,7 @@ def open_parts(
     """
     read_trees = (task or task_for(config.target_language)).read_trees
     items = map(parse_mixture_item, config.mixture)
-    parts = (_open_part(item, config, log, read_trees) for item in items)
+    parts = (_open_part(item, config, read_trees) for item in items)
     return tuple(
         dataclasses.replace(
             part, corpus=filters.apply(part.corpus, f"{part.item.name}:")
@@ -189,7 +190,6 @@ def open_parts(
 def _open_part(
     item: MixtureItem,
     config: DataConfig,
-    log: Callable[[str], object],
     read_trees: TreeReader | None,
 ) -> MixturePart:
     if item.is_records:
@@ -204,11 +204,10 @@ def _open_part(
         data_dir=config.data_dir,
         download=config.download,
         read_trees=read_trees,
-        log=log,
     )
     corpus.chunks("train")  # raises UserError without a train split
     for warning in corpus.splits["train"].warnings:
-        log(f"warning: {item.name}: {warning}")
+        logger.warning(f"{item.name}: {warning}")
     return TextPart(item, corpus)
 
 

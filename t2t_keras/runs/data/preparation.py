@@ -1,8 +1,9 @@
 """Preparation of records: tokenizes training text and writes shards."""
 
 import dataclasses
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from t2t_keras.errors import UserError
@@ -40,6 +41,8 @@ from t2t_keras.settings.training_text import parse_mixture_item
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.progress import as_duration
 
+logger = logging.getLogger(__name__)
+
 PAIRS_PER_SHARD = 500_000
 _LOCK_FILE = "prepare.lock"
 _REFUSAL = (
@@ -55,7 +58,6 @@ def prepare(
     pairs_per_shard: int | None = None,
     workers: int | None = None,
     keep_text: bool = False,
-    log: Callable[[str], None],
 ) -> Manifest:
     """Writes records of the training text, or the shards that are missing.
 
@@ -66,28 +68,27 @@ def prepare(
             or 500,000.
         workers: Processes that tokenize. Default: one for each core.
         keep_text: Whether records keep the text of their pairs, for subword sampling.
-        log: Called with lines of progress and warnings.
 
     Raises:
         UserError: If a setting or a file cannot be used, or existing records in the
             folder have other settings.
         Interrupted: After a signal; finished shards are kept.
     """
-    with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL, log=log):
-        with from_settings.open_filters(config, log) as filters:
-            corpus = _open_corpus(config, filters, log)
+    with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL):
+        with from_settings.open_filters(config) as filters:
+            corpus = _open_corpus(config, filters)
             # Only the vocabulary is learned from the other parts of a mixture.
             learns = read_spec(folder) is None and not config.vocabulary_file
-            parts = open_parts(config, log, filters) if learns else ()
+            parts = open_parts(config, filters) if learns else ()
         spec, vocabulary = _open_or_begin_records(
-            config, folder, corpus, parts, pairs_per_shard, keep_text, log
+            config, folder, corpus, parts, pairs_per_shard, keep_text
         )
         texts = _write_texts(folder, corpus)
         with defer_signals() as signals:
 
             def shard_done(shard: str, pace: Pace) -> None:
                 left = as_duration(pace.seconds_left)
-                log(f"{shard}  {pace.describe()}  left {left}")
+                logger.info(f"{shard}  {pace.describe()}  left {left}")
                 signals.check()
 
             shards = write_shards(
@@ -95,7 +96,7 @@ def prepare(
                 spec,
                 _interruptible(corpus.chunks("train"), signals),
                 vocabulary,
-                present=_find_complete_shards(folder, spec, log),
+                present=_find_complete_shards(folder, spec),
                 workers=workers or len(os.sched_getaffinity(0)),
                 keep_text=keep_text,
                 on_progress=shard_done,
@@ -118,16 +119,12 @@ def describe(manifest: Manifest) -> str:
     )
 
 
-def _open_corpus(
-    config: DataConfig, filters: PairFilters, log: Callable[[str], None]
-) -> Corpus:
+def _open_corpus(config: DataConfig, filters: PairFilters) -> Corpus:
     # Text only: the flagfile may name the very records that are being written.
-    corpus = from_settings.build_corpus(
-        dataclasses.replace(config, records=None), log=log
-    )
+    corpus = from_settings.build_corpus(dataclasses.replace(config, records=None))
     for split in corpus.splits.values():
         for warning in split.warnings:
-            log(f"warning: {warning}")
+            logger.warning(warning)
     corpus.chunks("train")  # raises UserError without a train split
     return filters.apply(corpus)
 
@@ -139,14 +136,11 @@ def _open_or_begin_records(
     parts: Sequence[MixturePart],
     pairs_per_shard: int | None,
     keep_text: bool,
-    log: Callable[[str], None],
 ) -> tuple[RecordSpec, Vocabulary]:
     """Returns specification and vocabulary of the folder's records, old or new."""
     spec = read_spec(folder)
     if spec is None:
-        return _begin_records(
-            config, folder, corpus, parts, pairs_per_shard, keep_text, log
-        )
+        return _begin_records(config, folder, corpus, parts, pairs_per_shard, keep_text)
     advice = "\nGive another --output, or the settings they were started with."
     check_settings(
         spec.settings,
@@ -172,7 +166,7 @@ def _open_or_begin_records(
             f"{advice}"
         )
     if spec.settings["vocabulary_file"] is None and not config.vocabulary_file:
-        _check_mixture(spec.settings.get("mixture", []), config, folder, advice, log)
+        _check_mixture(spec.settings.get("mixture", []), config, folder, advice)
     train = corpus.splits["train"]
     if train.fingerprint != spec.fingerprint:
         name = ",".join(config.train_source + config.train_target) or corpus.name
@@ -185,7 +179,6 @@ def _check_mixture(
     config: DataConfig,
     folder: Path,
     advice: str,
-    log: Callable[[str], None],
 ) -> None:
     """Checks the mixture that the vocabulary of existing records was learned with.
 
@@ -202,8 +195,8 @@ def _check_mixture(
             f"mixture: {old or 'none'}, not {list(config.mixture) or 'none'}.{advice}"
         )
     if list(old) != list(config.mixture):
-        log(
-            f"warning: the vocabulary in {folder} was learned with --mixture="
+        logger.warning(
+            f"the vocabulary in {folder} was learned with --mixture="
             f"{','.join(old)} and is kept; {','.join(config.mixture)} is not read"
         )
 
@@ -215,10 +208,9 @@ def _begin_records(
     parts: Sequence[MixturePart],
     pairs_per_shard: int | None,
     keep_text: bool,
-    log: Callable[[str], None],
 ) -> tuple[RecordSpec, Vocabulary]:
     if not config.vocabulary_file:
-        log(f"learning {config.vocabulary_size:,} subwords …")
+        logger.info(f"learning {config.vocabulary_size:,} subwords …")
     vocabulary = from_settings.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     spec = RecordSpec(
@@ -260,10 +252,10 @@ def _write_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
     return hashes
 
 
-def _find_complete_shards(folder: Path, spec: RecordSpec, log: Callable[[str], None]):
-    shards = find_intact_shards(folder, spec.num_shards, log)
+def _find_complete_shards(folder: Path, spec: RecordSpec):
+    shards = find_intact_shards(folder, spec.num_shards)
     if shards:
-        log(f"{len(shards)} of {spec.num_shards} shards are complete already")
+        logger.info(f"{len(shards)} of {spec.num_shards} shards are complete already")
     return shards
 
 

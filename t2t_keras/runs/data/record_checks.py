@@ -2,11 +2,13 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_nothing
 from t2t_keras.input_pipeline.corpora.corpus import CorpusSplit
 from t2t_keras.input_pipeline.records.manifest import RecordSpec
 from t2t_keras.runs.data.from_settings import build_corpus, open_filters
@@ -15,6 +17,8 @@ from t2t_keras.settings.config import record_settings
 from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.setting import settings_of
 from t2t_keras.text.stored_vocabulary import load_vocabulary
+
+logger = logging.getLogger(__name__)
 
 
 def _unordered(name: str, value: Any) -> Any:
@@ -80,7 +84,6 @@ def check_text_of_records(
     spec: RecordSpec,
     folder: Path,
     task: Task,
-    log: Callable[[str], object],
 ) -> None:
     """Checks that records have the text of --train_source.
 
@@ -94,13 +97,13 @@ def check_text_of_records(
     if not names[0] or names == [spec.settings[side] for side in sides]:
         return
     name = ",".join(itertools.chain(*names))
-    log(f"comparing {name} with the text of the records …")
+    logger.info(f"comparing {name} with the text of the records …")
     made_with = tuple(spec.settings.get("filter", ()))
     config = dataclasses.replace(
         config, records=None, mixture=(), filter=made_with, rejected=None
     )
     corpus = build_corpus(config, ("train",), task)
-    with open_filters(config, lambda _: None) as filters:
+    with log_nothing(), open_filters(config) as filters:
         train = filters.apply(corpus).splits["train"]
     if train.fingerprint != spec.fingerprint:
         raise other_text_error(name, train, spec, folder, "leave out --train_source")

@@ -1,7 +1,8 @@
 """Checks that the data of a run is the data that it was started with."""
 
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_keras.errors import UserError
@@ -10,6 +11,8 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
 
 
 def check_dev_set(training: TrainingConfig, corpus: Corpus) -> None:
@@ -74,13 +77,11 @@ def check_mixture(parts: Sequence[Mapping[str, Any]], model_dir: ModelDir) -> No
             )
 
 
-def warn_of_dev_set(
-    digest: str | None, model_dir: ModelDir, log: Callable[[str], object]
-) -> None:
+def warn_of_dev_set(digest: str | None, model_dir: ModelDir) -> None:
     """Logs a warning if the dev set is not the one that the run was started with."""
     expected = model_dir.run_card().get("corpus", {}).get("dev_sha256")
     if model_dir.exists() and expected and digest != expected:
-        log(
-            "warning: the dev set is not the one that the run was started with. Scores "
+        logger.warning(
+            "the dev set is not the one that the run was started with. Scores "
             "of before and now cannot be compared, and best/ is chosen by both."
         )

@@ -3,9 +3,10 @@
 import dataclasses
 import functools
 import hashlib
+import logging
 import math
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,8 @@ from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape
+
+logger = logging.getLogger(__name__)
 
 # Batches of an epoch below which a warning is logged: each would hold a large part of
 # all text.
@@ -89,7 +92,6 @@ class RunData:
 def open_data(
     config: ExperimentConfig,
     model_dir: ModelDir,
-    log: Callable[[str], object],
     task: Task | None = None,
     *,
     vocabulary: Vocabulary | None = None,
@@ -101,7 +103,6 @@ def open_data(
     Args:
         config: The settings.
         model_dir: Model directory of the run.
-        log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
         vocabulary: Vocabulary of a new run that names none. Default: one is learned.
         writes: Whether to write the rejected pairs, and to check that scores can be
@@ -123,26 +124,24 @@ def open_data(
             f"{socket.gethostname()} has none ({model_dir.flagfile.name} is missing). "
             "Give all workers the same --model_dir, in a folder that all of them share."
         )
-    corpus = from_settings.build_corpus(config.data, task=task, log=log)
+    corpus = from_settings.build_corpus(config.data, task=task)
     for split in corpus.splits.values():
         for warning in split.warnings:
-            log(f"warning: {warning}")
+            logger.warning(warning)
     run_checks.check_dev_set(config.training, corpus)
     task = _choose_tokenizer(config.training, model_dir, corpus, task, checks=writes)
-    links = from_settings.read_links(config.data, corpus, log)
-    with from_settings.open_filters(config.data, log, writes=writes) as filters:
+    links = from_settings.read_links(config.data, corpus)
+    with from_settings.open_filters(config.data, writes=writes) as filters:
         corpus = filters.apply(corpus)
-        parts = mixing.open_parts(config.data, log, filters, task)
+        parts = mixing.open_parts(config.data, filters, task)
     if config.data.records:
-        text = _open_records(config.data, model_dir, task, log)
+        text = _open_records(config.data, model_dir, task)
     else:
         vocabulary = _open_vocabulary(config.data, model_dir, vocabulary)
-        text = _tokenize_text(
-            config.data, model_dir, corpus, parts, links, vocabulary, log
-        )
-    data = _build_run_data(config, corpus, text, parts, log, num_replicas, task)
+        text = _tokenize_text(config.data, model_dir, corpus, parts, links, vocabulary)
+    data = _build_run_data(config, corpus, text, parts, num_replicas, task)
     run_checks.check_mixture(data.mixture, model_dir)
-    run_checks.warn_of_dev_set(data.dev_sha256, model_dir, log)
+    run_checks.warn_of_dev_set(data.dev_sha256, model_dir)
     return data
 
 
@@ -265,7 +264,6 @@ def _tokenize_text(
     parts: Sequence[mixing.MixturePart],
     links: TokenizedSide | None,
     vocabulary: Vocabulary | None,
-    log: Callable[[str], object],
 ) -> _MainText:
     if "train" not in corpus.splits:
         raise UserError(
@@ -284,7 +282,7 @@ def _tokenize_text(
     run_checks.check_corpus(name, fingerprint, model_dir)
     if vocabulary is None:
         if not config.vocabulary_file:
-            log(f"learning {config.vocabulary_size:,} subwords …")
+            logger.info(f"learning {config.vocabulary_size:,} subwords …")
         vocabulary = from_settings.build_vocabulary(config, corpus, parts)
     train = tokenize_corpus(
         corpus.pairs("train"),
@@ -302,7 +300,6 @@ def _open_records(
     config: DataConfig,
     model_dir: ModelDir,
     task: Task,
-    log: Callable[[str], object],
 ) -> _MainText:
     folder = Path(config.records or "")
     manifest = read_manifest(folder)
@@ -316,7 +313,7 @@ def _open_records(
         "t2t_keras.prepare. --dataset, --train_source and --vocabulary_file can be "
         "left out; the records determine them.",
     )
-    check_text_of_records(config, spec, folder, task, log)
+    check_text_of_records(config, spec, folder, task)
     run_checks.check_corpus(
         f"The text of the records in {folder}", spec.fingerprint, model_dir
     )
@@ -336,7 +333,6 @@ def _build_run_data(
     corpus: Corpus,
     text: _MainText,
     parts: Sequence[mixing.MixturePart],
-    log: Callable[[str], object],
     num_replicas: int,
     task: Task,
 ) -> RunData:
@@ -350,7 +346,7 @@ def _build_run_data(
         keep_text=config.data.subword_sampling > 0,
     )
     if train.report.pairs_dropped:
-        log(f"left out: {train.report.left_out(max_length)}")
+        logger.info(f"left out: {train.report.left_out(max_length)}")
     if config.data.subword_sampling:
         train = SampledCorpus(
             train,
@@ -358,22 +354,21 @@ def _build_run_data(
             rate=config.data.subword_sampling,
             seed=config.training.seed,
             max_length=max_length,
-            log=log,
         )
     batching = from_settings.build_batching_strategy(config.data, train, mixture)
     count_rows = functools.partial(
         _computed_rows, num_replicas, config.training.max_tokens_per_replica
     )
     summary = batching_summary(train, batching, count_rows)
-    log(f"corpus {corpus.name}: {summary.describe()}")
+    logger.info(f"corpus {corpus.name}: {summary.describe()}")
     if mixture is not None:
-        log(mixing.describe(parts, mixture))
+        logger.info(mixing.describe(parts, mixture))
     dev = None
     if "dev" in corpus.splits:
         pairs, before = corpus.pairs("dev"), corpus.splits["dev"].left_out
         dev = tokenize_corpus(pairs, vocabulary, max_length, before=before)
         if dev.report.pairs_dropped:
-            log(f"left out of the dev loss: {dev.report.left_out(max_length)}")
+            logger.info(f"left out of the dev loss: {dev.report.left_out(max_length)}")
     return RunData(
         corpus,
         text.fingerprint,

@@ -1,6 +1,5 @@
 """Formats of exports, and the one function that writes a model in any of them."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from t2t_keras.errors import UserError, did_you_mean
@@ -24,7 +23,6 @@ def export_model(
     *,
     quantization: str = "float32",
     allow_approximate: bool = False,
-    log: Callable[[str], object] = lambda _: None,
 ) -> Path:
     """Writes a new version, and returns its directory.
 
@@ -35,7 +33,6 @@ def export_model(
         settings: Settings of a SavedModel, and of the search of a MarianMT model.
         quantization: Storage type of the weights, for CTranslate2.
         allow_approximate: As in `export_transformers`.
-        log: Called with warnings, and with what was measured.
 
     Raises:
         UserError: If there is no such format, it has no such model, or the settings
@@ -51,7 +48,7 @@ def export_model(
     if export_format in SAVED_MODELS:
         from t2t_keras.runs.export.saved_model import export_saved_model
 
-        return export_saved_model(trained, model_dir, export_format, settings, log)
+        return export_saved_model(trained, model_dir, export_format, settings)
     check_one_model(export_format, trained.others, trained.shortlist)
     if export_format == "keras":
         from t2t_keras.runs.export.keras_file import export_keras
@@ -68,5 +65,4 @@ def export_model(
         model_dir.export_transformers,
         settings.decoding,
         allow_approximate=allow_approximate,
-        log=log,
     )

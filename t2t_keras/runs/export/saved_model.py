@@ -7,6 +7,7 @@ server refuses; ids in and out, which need no TensorFlow Text.
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -51,6 +52,8 @@ from t2t_keras.serving.export.validation import (
     validate,
 )
 
+logger = logging.getLogger(__name__)
+
 _MODULE_CLASSES = MappingProxyType({"text": TranslatorModule, "ids": IdsModule})
 
 
@@ -59,7 +62,6 @@ def export_saved_model(
     model_dir: ModelDir,
     export_format: str,
     settings: ExportSettings,
-    log: Callable[[str], object] = lambda _: None,
 ) -> Path:
     """Writes a new version and records it on the run card.
 
@@ -69,8 +71,6 @@ def export_saved_model(
         export_format: "text" for text in and out; "ids" for token ids, which is never
             compiled by XLA.
         settings: Settings of the export.
-        log: Called with a line if existing server files differ from what this export
-            would write.
 
     Returns:
         The version's directory.
@@ -92,20 +92,18 @@ def export_saved_model(
     directory = str(version.relative_to(model_dir.path))
     metadata = {"directory": directory, **identity(trained, settings)}
     model_dir.update_run_card({base.name: metadata})
-    _log_kept_files(base, settings, log)
+    _log_kept_files(base, settings)
     return version
 
 
-def _log_kept_files(
-    base: Path, settings: ExportSettings, log: Callable[[str], object]
-) -> None:
+def _log_kept_files(base: Path, settings: ExportSettings) -> None:
     """Logs which existing server files differ from what an export would write."""
     files = find_differing_files(
         base, settings.model_name, settings.batch_sizes, settings.xla
     )
     if files:
         names = ", ".join(path.name for path in files)
-        log(
+        logger.info(
             f"kept in {files[0].parent}, though this export would write them "
             f"differently: {names}. To replace them, delete them and export again."
         )

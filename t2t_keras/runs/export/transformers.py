@@ -1,6 +1,6 @@
 """Export of a trained model as a MarianMT model of Hugging Face transformers."""
 
-from collections.abc import Callable
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,8 @@ from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.vocabulary import EOS_ID, UNK_ID
 from t2t_keras.typing import DECODER_INPUT_TOKENS, ENCODER_INPUT_TOKENS
 
+logger = logging.getLogger(__name__)
+
 # A larger difference is no rounding, as a fraction of the largest logit.
 _TOLERANCE = 0.01
 # Lengths of the compared sources and targets, without the end of the sentence.
@@ -36,7 +38,6 @@ def export_transformers(
     decoding: DecodingConfig,
     *,
     allow_approximate: bool = False,
-    log: Callable[[str], object] = lambda _: None,
 ) -> Path:
     """Writes a new version: a folder that transformers loads as a MarianMTModel.
 
@@ -47,8 +48,6 @@ def export_transformers(
         base: Directory of the versions, each named by an integer.
         decoding: Settings of the search, for generation_config.json.
         allow_approximate: Whether to write a model that MarianMT computes otherwise.
-        log: Called with warnings, and the largest difference of its logits on random
-            sentences.
 
     Returns:
         The version's directory.
@@ -70,10 +69,10 @@ def export_transformers(
             "its logits is measured."
         )
     for difference in differences:
-        log(f"warning: MarianMT {difference}")
+        logger.warning(f"MarianMT {difference}")
     if decoding.length_penalty == "gnmt":
-        log(
-            "warning: transformers has no GNMT length penalty: it divides by "
+        logger.warning(
+            "transformers has no GNMT length penalty: it divides by "
             f"length^{decoding.alpha:g}"
         )
     data = trained.config.data
@@ -92,7 +91,7 @@ def export_transformers(
                 f"largest is {largest:.3g}: layer normalization has another epsilon "
                 "there. Use --allow_approximate to write it all the same."
             )
-    log(
+    logger.info(
         f"logits of random sentences differ by at most {difference:.1e}; the largest "
         f"is {largest:.1f}"
     )

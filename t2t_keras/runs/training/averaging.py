@@ -1,6 +1,6 @@
 """Checkpoint averaging of a run (section 6.1): the mean that is scored and exported."""
 
-from collections.abc import Callable
+import logging
 from pathlib import Path
 
 from t2t_keras.errors import UserError
@@ -13,6 +13,8 @@ from t2t_keras.training.checkpoints import (
     steps_in,
 )
 
+logger = logging.getLogger(__name__)
+
 
 def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
     """Averages the newest `count` checkpoints into the run's averaged folder."""
@@ -23,36 +25,30 @@ def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
 def average_checkpoints(
     model_dir: ModelDir,
     options: AverageOptions,
-    log: Callable[[str], object] = lambda _: None,
 ) -> CheckpointState:
     """Averages the checkpoints that the options choose.
 
     Args:
         model_dir: Directory of the run.
         options: Which checkpoints.
-        log: Called with a line if an average of other checkpoints is replaced.
 
     Raises:
         UserError: As `average_best` and `average_range`.
     """
     if options.best is not None:
-        return average_best(model_dir, options.best, log)
-    return average_range(
-        model_dir, options.last, options.from_step, options.to_step, log
-    )
+        return average_best(model_dir, options.best)
+    return average_range(model_dir, options.last, options.from_step, options.to_step)
 
 
 def average_best(
     model_dir: ModelDir,
     count: int,
-    log: Callable[[str], object] = lambda _: None,
 ) -> CheckpointState:
     """Averages the `count` checkpoints with the best monitored score, from best/.
 
     Args:
         model_dir: Directory of the run.
         count: Number of checkpoints.
-        log: Called with a line if an average of other checkpoints is replaced.
 
     Raises:
         UserError: If this is no model directory, or best/ has too few checkpoints.
@@ -66,14 +62,13 @@ def average_best(
             f"with --keep_best={count} or more to keep them."
         )
     steps = sorted(best.step for best in ranked[:count])
-    log(f"the best {count} by {monitor}: steps {', '.join(map(str, steps))}")
-    return average_steps(model_dir, steps, log, folder=model_dir.best)
+    logger.info(f"the best {count} by {monitor}: steps {', '.join(map(str, steps))}")
+    return average_steps(model_dir, steps, folder=model_dir.best)
 
 
 def average_steps(
     model_dir: ModelDir,
     steps: list[int],
-    log: Callable[[str], object] = lambda _: None,
     *,
     folder: Path | None = None,
 ) -> CheckpointState:
@@ -86,7 +81,6 @@ def average_steps(
     Args:
         model_dir: Directory of the run.
         steps: Steps of the checkpoints, ascending.
-        log: Called with a line if an average of other checkpoints is replaced.
         folder: Folder of the checkpoints. Default: the run's checkpoints/.
     """
     paths = [(folder or model_dir.checkpoints) / f"step-{step}" for step in steps]
@@ -95,14 +89,14 @@ def average_steps(
     state = average(paths, target)
     entries = {"averaged": {"steps": list(state.averaged)}}
     if replaced and replaced != steps:
-        log(f"replaced the average of steps {', '.join(map(str, replaced))}")
+        logger.info(f"replaced the average of steps {', '.join(map(str, replaced))}")
         name = f"{target.parent.name}/{target.name}"
         scores = model_dir.run_card().get("scores", {})
         entries["scores"] = {
             title: score for title, score in scores.items() if name not in title.split()
         }
         for title in scores.keys() - entries["scores"].keys():
-            log(f"removed the scores of {title!r} from the run card")
+            logger.info(f"removed the scores of {title!r} from the run card")
     model_dir.update_run_card(entries)
     return state
 
@@ -120,7 +114,6 @@ def average_range(
     last: int | None = None,
     from_step: int | None = None,
     to_step: int | None = None,
-    log: Callable[[str], object] = lambda _: None,
 ) -> CheckpointState:
     """Averages the checkpoints of a range of steps, or the newest of them.
 
@@ -129,7 +122,6 @@ def average_range(
         last: Number of newest checkpoints in the range to average. Default: all.
         from_step: First step of the range. Default: 0.
         to_step: Last step of the range. Default: that of the newest checkpoint.
-        log: Called with a line if an average of other checkpoints is replaced.
 
     Raises:
         UserError: If this is not a model directory, or the range has too few
@@ -139,7 +131,7 @@ def average_range(
     model_dir.check_writable()
     steps = steps_in(model_dir.checkpoints)
     selected = select_steps(steps, last, from_step, to_step)
-    return average_steps(model_dir, selected, log)
+    return average_steps(model_dir, selected)
 
 
 def select_steps(

@@ -1,10 +1,11 @@
 """Writing of imported models as model directories."""
 
 import dataclasses
+import logging
 import platform
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.tokenizers import WordTokenizer
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
 
+logger = logging.getLogger(__name__)
+
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 _UNKNOWN_LANGUAGE = "und"  # "undetermined" in ISO 639-2
 
@@ -31,7 +34,6 @@ def write_model_dir(
     source_format: str,
     *,
     languages: tuple[str | None, str | None] = (None, None),
-    log: Callable[[str], object] = lambda _: None,
 ) -> Transformer:
     """Writes a model directory, all of it or nothing, and returns its model.
 
@@ -41,7 +43,6 @@ def write_model_dir(
         source_format: Name of the source's format, for the run card.
         languages: Codes of source and target language. Default: those that the source
             names, or else "und" for undetermined.
-        log: Called with warnings.
 
     Raises:
         UserError: If the directory is not empty, or a weight is missing, damaged or of
@@ -55,7 +56,7 @@ def write_model_dir(
     )
     config = imported.config((source, target))
     for warning in (*imported.warnings, *_warn_of_pieces(imported.vocabulary)):
-        log(f"warning: {warning}")
+        logger.warning(warning)
     model = load_model(imported, config)
     with atomic_folder(path) as folder:
         directory = ModelDir(folder)

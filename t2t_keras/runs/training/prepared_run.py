@@ -1,11 +1,11 @@
 """A run before its first step: its data, checked, and the files of its directory."""
 
 import dataclasses
+import logging
 import os
 import platform
 import shlex
 import time
-from collections.abc import Callable
 from typing import Any
 
 from t2t_keras import __version__
@@ -16,6 +16,8 @@ from t2t_keras.runs.training.fine_tuning import check_fit
 from t2t_keras.runs.training.source import Source, open_source, other_meanings
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.checkpoints import steps_in
+
+logger = logging.getLogger(__name__)
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 
@@ -43,7 +45,6 @@ def find_source(config: ExperimentConfig, model_dir: ModelDir) -> Source | None:
 def prepare_run(
     config: ExperimentConfig,
     model_dir: ModelDir,
-    log: Callable[[str], object],
     task: Task | None = None,
     *,
     source: Source | None = None,
@@ -57,7 +58,6 @@ def prepare_run(
     Args:
         config: The settings.
         model_dir: Model directory of the run.
-        log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
         source: Checkpoint that the weights will start from.
         writes: Whether to write files. With several workers only the chief does; the
@@ -70,7 +70,6 @@ def prepare_run(
     data = open_data(
         config,
         model_dir,
-        log,
         task,
         vocabulary=None if source is None else source.vocabulary,
         writes=writes,
@@ -79,7 +78,7 @@ def prepare_run(
     config = resolve_epochs(config, data.summary)
     check_fit(config, data.vocabulary, source)
     for line in other_meanings(config.model, source) if source else ():
-        log(f"warning: {line}")
+        logger.warning(line)
     if writes:
         _write_files(config, model_dir, data, source)
     return data

@@ -151,7 +151,7 @@ class Trainer:
         cost = self._model_dir.run_card().get("training_cost", {})
         state, warnings = self._store.restore_newest(cost.get("step", 0))
         for warning in warnings:
-            self._progress.log(f"warning: {warning}")
+            self._progress.warn(f"{warning}")
         if state is None or state.position is None:
             self._initialize(source)
             return
@@ -266,7 +266,6 @@ class Trainer:
             self._stepper,
             padding_batches(),
             self._evaluation.padding_batches(),
-            self._progress.log,
             only_these=compiles,
             multi_worker=num_processes(self._strategy) > 1,
         )
@@ -386,8 +385,8 @@ class Trainer:
         try:
             store.save(state)
         except OSError as error:
-            self._progress.log(
-                f"warning: no checkpoint at step {step:,}: {error}. Make "
+            self._progress.warn(
+                f"no checkpoint at step {step:,}: {error}. Make "
                 "room on the disk. Training continues; the previous checkpoint is kept."
             )
             return False
@@ -414,6 +413,4 @@ class Trainer:
         try:
             self._model_dir.update_run_card({"training_cost": metadata})
         except OSError as error:
-            self._progress.log(
-                f"warning: the training cost is not on the run card: {error}"
-            )
+            self._progress.warn(f"the training cost is not on the run card: {error}")

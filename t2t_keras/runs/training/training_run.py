@@ -1,10 +1,11 @@
 """Training run from corpus to last checkpoint, new or resumed."""
 
+import contextlib
 import hashlib
-from collections.abc import Callable
 
 import tensorflow as tf
 
+from t2t_keras.files.logs import log_nothing
 from t2t_keras.runs.data.run_data import advice, resolve_epochs
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task
@@ -21,17 +22,17 @@ def train(
     model_dir: ModelDir,
     strategy: tf.distribute.Strategy | None = None,
     *,
-    log: Callable[[str], object] = lambda _: None,
     task: Task | None = None,
     on_record: OnRecord = lambda step, values: None,
 ) -> None:
     """Trains until `train_steps`, in a new model directory or resuming in an old one.
 
+    Workers other than the chief log nothing.
+
     Args:
         config: The settings.
         model_dir: Directory of the run. All workers read it; only the chief writes.
         strategy: Strategy from `set_up_devices`. Default: one device.
-        log: Called with lines of progress and warnings, on the chief only.
         task: Default: the task of the run's target language.
         on_record: Called with the step and the numbers of each record, by name.
 
@@ -42,11 +43,21 @@ def train(
             into a `UserError`.
     """
     replicas: tf.distribute.Strategy = strategy or tf.distribute.get_strategy()
+    with contextlib.nullcontext() if is_chief(replicas) else log_nothing():
+        _train(config, model_dir, replicas, task, on_record)
+
+
+def _train(
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    replicas: tf.distribute.Strategy,
+    task: Task | None,
+    on_record: OnRecord,
+) -> None:
     chief = is_chief(replicas)
     metrics = MetricsFile(model_dir.metrics_file) if chief else None
     progress = Progress(
         str(model_dir.tensorboard) if chief else None,
-        log if chief else lambda _: None,
         metrics,
         on_record,
     )
@@ -55,7 +66,6 @@ def train(
         data = prepare_run(
             config,
             model_dir,
-            progress.log,
             task,
             source=source,
             writes=chief,
@@ -66,7 +76,7 @@ def train(
         steps = f"{config.training.train_steps:,}"
         progress.log(f"--train_epochs={config.training.train_epochs:g}: {steps} steps")
     for line in advice(config, data):
-        progress.log(f"warning: {line}")
+        progress.warn(line)
     trainer = Trainer(config, model_dir, data, progress, replicas)
     with chief_first(replicas):  # the chief moves damaged checkpoints aside
         trainer.restore(source)

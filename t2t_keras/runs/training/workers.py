@@ -6,11 +6,12 @@ access to one model directory. With a single process, nothing here has an effect
 
 import contextlib
 import hashlib
+import logging
 import random
 import re
 import socket
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import tensorflow as tf
 
@@ -27,6 +28,8 @@ from t2t_keras.training.strategy import (
     wait_for_all,
 )
 
+logger = logging.getLogger(__name__)
+
 _PORTS = range(20_000, 32_768)
 
 # Errors of a collective operation when another worker is lost. Other errors have a
@@ -39,21 +42,18 @@ _LOST_WORKER_ERRORS = (
 )
 
 
-def set_up_devices(
-    config: TrainingConfig, log: Callable[[str], object] = lambda _: None
-) -> tf.distribute.Strategy:
+def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
     """Returns the strategy to train with. Call it before TensorFlow computes anything.
 
     Args:
         config: The training settings.
-        log: Called with a line before a wait.
 
     Raises:
         UserError: If the requested devices or the cluster are not available.
     """
     workers = num_workers()
     if config.strategy in (None, "multi_worker") and workers > 1:
-        log(f"waiting for all {workers} workers …")
+        logger.info(f"waiting for all {workers} workers …")
     try:
         # In a cluster, TensorFlow installs its own SIGTERM handler, which does nothing:
         # a worker that waits for another could only be killed.

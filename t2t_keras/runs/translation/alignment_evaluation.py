@@ -31,21 +31,20 @@ class AlignmentFiles(NamedTuple):
     gold: str | None
 
 
-def evaluate_alignments(values: Mapping[str, Any], log: Callable[[str], object]) -> str:
+def evaluate_alignments(values: Mapping[str, Any]) -> str:
     """Returns what `evaluate` prints about alignments: their scores, or nothing.
 
     Without a model, TensorFlow is not imported.
 
     Args:
         values: Values of the program's flags by name.
-        log: Called with lines of progress.
 
     Raises:
         UserError: If a file cannot be used, or one is missing.
     """
     files = AlignmentFiles(values["alignments"], values["gold_alignments"])
     if values["model_dir"]:
-        scores = _align(values, files, log)
+        scores = _align(values, files)
     else:
         if values["alignment_heads"]:
             raise UserError(
@@ -164,9 +163,7 @@ def read_pairs(source: Sequence[str], reference: Sequence[str]) -> Pairs | None:
     return [*open_parallel_text(source, reference).lines()] if source else None
 
 
-def _align(
-    values: Mapping[str, Any], files: AlignmentFiles, log: Callable[[str], object]
-) -> AlignmentScores | None:
+def _align(values: Mapping[str, Any], files: AlignmentFiles) -> AlignmentScores | None:
     """Returns the scores of the run's model on a split or on files."""
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.runs.models import load_trained
@@ -175,7 +172,7 @@ def _align(
 
     model_dir = ModelDir(values["model_dir"])
     test_set = read_test_set(
-        model_dir, values["split"], values["source"], values["reference"], log=log
+        model_dir, values["split"], values["source"], values["reference"]
     )
     pairs = list(zip(test_set.source, test_set.references, strict=True))
     trained = load_trained(model_dir, values["checkpoint"])

@@ -5,9 +5,10 @@ module imports no TensorFlow.
 """
 
 import dataclasses
+import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from t2t_keras.errors import UserError
@@ -31,6 +32,8 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
     read_lines,
 )
 from t2t_keras.runs.tasks import TREES, CorpusScores, Task, task_for
+
+logger = logging.getLogger(__name__)
 
 # Line numbers in a warning; a file with more invalid lines has another encoding.
 _MAX_LISTED = 10
@@ -150,7 +153,6 @@ def score_files(
     files: ScoredFiles,
     settings: ScoringSettings = ScoringSettings(),  # noqa: B008 - frozen
     cutoff_length: int | None = None,
-    log: Callable[[str], object] = lambda _: None,
 ) -> Comparison | TreeComparison:
     """Returns the scores of files of translations or of trees.
 
@@ -159,7 +161,6 @@ def score_files(
         settings: What text is scored by; its language is the files'.
         cutoff_length: Maximum words of a sentence in EVALB's second summary.
             Default: EVALB's own.
-        log: Called with warnings.
 
     Raises:
         UserError: If a file is missing or empty, files have different numbers of
@@ -168,13 +169,13 @@ def score_files(
     files.check()
     if files.holds_trees:
         _check_defaults(settings)
-        return _score_trees(files, cutoff_length, log)
+        return _score_trees(files, cutoff_length)
     if cutoff_length is not None:
         raise UserError(
             "--cutoff_length is for trees, but the references are text. Leave it out. "
             f"Received: {cutoff_length}"
         )
-    return _score_text(files, settings, log)
+    return _score_text(files, settings)
 
 
 def _check_defaults(settings: ScoringSettings) -> None:
@@ -187,16 +188,12 @@ def _check_defaults(settings: ScoringSettings) -> None:
             )
 
 
-def _score_text(
-    files: ScoredFiles, settings: ScoringSettings, log: Callable[[str], object]
-) -> Comparison:
+def _score_text(files: ScoredFiles, settings: ScoringSettings) -> Comparison:
     references = [
-        _read_text(names, "reference", log)
+        _read_text(names, "reference")
         for names in (files.reference, *([name] for name in files.extra_references))
     ]
-    hypotheses = {
-        name: _read_text([name], "hypotheses", log) for name in files.hypotheses
-    }
+    hypotheses = {name: _read_text([name], "hypotheses") for name in files.hypotheses}
     sides = {_join(files.reference): references[0]}
     sides |= dict(zip(files.extra_references, references[1:], strict=True))
     sides |= hypotheses
@@ -206,8 +203,8 @@ def _score_text(
     for name, lines in sides.items():
         periods = sum(line.endswith(" .") for line in lines)
         if settings.tokenize != "none" and periods > len(lines) / 2:
-            log(
-                f"warning: {name} looks tokenized: {periods:,} of {len(lines):,} lines "
+            logger.warning(
+                f"{name} looks tokenized: {periods:,} of {len(lines):,} lines "
                 "end in a separate period. The metrics tokenize by themselves; scores "
                 "of plain text are the ones to compare."
             )
@@ -215,11 +212,13 @@ def _score_text(
     settings = dataclasses.replace(settings, language=language)
     if not settings.metrics or "bleu" in settings.metrics:
         for warning in bleu_warnings(language, settings.tokenizer, references[0]):
-            log(f"warning: {warning}")
+            logger.warning(warning)
     if not settings.metrics and has_no_spaces(language):
-        log(f"TER and tokenized BLEU are left out: {NO_SPACES.format(language)}")
+        logger.info(
+            f"TER and tokenized BLEU are left out: {NO_SPACES.format(language)}"
+        )
     elif not settings.metrics and language not in moses_languages():
-        log(
+        logger.info(
             "tokenized BLEU is left out: Moses needs a --target_language that it has "
             f"rules for, such as de. Received: {language or 'none'}"
         )
@@ -231,9 +230,7 @@ def _score_text(
     )
 
 
-def _read_text(
-    names: Sequence[str], flag: str, log: Callable[[str], object]
-) -> list[str]:
+def _read_text(names: Sequence[str], flag: str) -> list[str]:
     """Returns the lines of files, and logs which are not valid UTF-8."""
     counted = CountedLines(_read_bytes(names), _join(names))
     lines = list(counted)
@@ -241,9 +238,8 @@ def _read_text(
     if invalid:
         numbers = ", ".join(map(str, invalid[:_MAX_LISTED]))
         more = ", …" if len(invalid) > _MAX_LISTED else ""
-        log(
-            f"warning: {_join(names)} (--{flag}): {counted.warning} "
-            f"Lines: {numbers}{more}"
+        logger.warning(
+            f"{_join(names)} (--{flag}): {counted.warning} Lines: {numbers}{more}"
         )
     return [line.decode("utf-8", errors="replace") for line in lines]
 
@@ -287,14 +283,12 @@ def _check_no_trees(name: str, lines: Sequence[str]) -> None:
         )
 
 
-def _score_trees(
-    files: ScoredFiles, cutoff_length: int | None, log: Callable[[str], object]
-) -> TreeComparison:
+def _score_trees(files: ScoredFiles, cutoff_length: int | None) -> TreeComparison:
     task = task_for(TREES)
     score = task.scorer(cutoff_length)
-    gold = _read_trees(task, files.reference, "reference", log)
+    gold = _read_trees(task, files.reference, "reference")
     systems = {
-        name: _read_trees(task, [name], "hypotheses", log, len(gold))
+        name: _read_trees(task, [name], "hypotheses", len(gold))
         for name in files.hypotheses
     }
     counts = {_join(files.reference): gold} | systems
@@ -313,7 +307,6 @@ def _read_trees(
     task: Task,
     names: Sequence[str],
     flag: str,
-    log: Callable[[str], object],
     expected: int | None = None,
 ) -> list[tuple[str, str]]:
     """Returns words and symbols of each tree, cleaned as a treebank's for training.
@@ -322,12 +315,11 @@ def _read_trees(
         task: The parser's task.
         names: The files.
         flag: Name of their flag, for warnings.
-        log: Called with warnings.
         expected: Number of trees. If it is that of the lines, an empty line is a
             sentence without a tree. Default: any number.
     """
     read = cast(TreeReader, task.read_trees)
-    lines = [line.encode() for line in _read_text(names, flag, log)]
+    lines = [line.encode() for line in _read_text(names, flag)]
     pairs = list(read(lines, _join(names)))
     if len(pairs) != expected == len(lines):
         by_line = [list(read([line], _join(names))) for line in lines]

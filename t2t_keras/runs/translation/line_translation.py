@@ -2,7 +2,8 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 from t2t_keras.errors import UserError, check_text
@@ -16,6 +17,8 @@ from t2t_keras.text.word_alignments import format_links
 from t2t_keras.translation.paragraphs import translate_paragraphs
 from t2t_keras.translation.reranking import rerank_by_chrf
 from t2t_keras.translation.translator import TranslatedLine
+
+logger = logging.getLogger(__name__)
 
 
 class LineTranslator:
@@ -152,7 +155,6 @@ def write_translations(
     outputs: TranslationOutputs,
     numbered: bool,
     with_scores: bool,
-    log: Callable[[str], object],
 ) -> None:
     """Writes a line for each translation, with fields separated by tabs.
 
@@ -161,11 +163,10 @@ def write_translations(
         outputs: Files, flushed after each line.
         numbered: Whether the number of the line comes first.
         with_scores: Whether score and log probability precede the text.
-        log: Called with a warning for each line that was truncated.
     """
     for number, line in enumerate(translated, start=1):
         if line.truncated:
-            log(f"warning: line {number} is too long; its end was not translated")
+            logger.warning(f"line {number} is too long; its end was not translated")
         for hypothesis in line.hypotheses:
             fields = [str(number)] if numbered else []
             if with_scores:

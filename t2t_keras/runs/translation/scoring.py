@@ -178,7 +178,6 @@ def read_test_set(
     source: Paths = (),
     reference: Paths = (),
     task: Task | None = None,
-    log: Callable[[str], object] = lambda _: None,
 ) -> TestSet:
     """Returns a split of the run's own corpus, or the sentence pairs of files.
 
@@ -189,7 +188,6 @@ def read_test_set(
             also holds the references; for a parser, a .mrg holds trees.
         reference: Files with the references.
         task: Default: the task of the run's target language.
-        log: Called with lines of progress while a dataset is prepared.
 
     Raises:
         UserError: If the split is missing, or a file cannot be used.
@@ -215,7 +213,7 @@ def read_test_set(
             read_trees=task.read_trees,
         )
     else:
-        corpus = from_settings.build_corpus(config.data, (split,), task, log)
+        corpus = from_settings.build_corpus(config.data, (split,), task)
         if split not in corpus.splits:
             raise UserError(
                 f"The run in {model_dir.path} has no {split} set. Give --source and "

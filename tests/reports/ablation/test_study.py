@@ -2,11 +2,13 @@
 
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE
 from t2t_keras.reports.ablation import study as module
 from t2t_keras.reports.ablation.resources import ALL, RunResources
@@ -69,15 +71,16 @@ class SmallStudy:
             self.runs,
             self.output,
             given,
-            self.logged.append,
             self.reported.append,
             parts or (ALL,),
         )
 
 
 @pytest.fixture
-def small(tmp_path) -> SmallStudy:
-    return SmallStudy(tmp_path)
+def small(tmp_path) -> Iterator[SmallStudy]:
+    study = SmallStudy(tmp_path)
+    with log_to(study.logged.append):
+        yield study
 
 
 def test_every_run_is_made_on_one_corpus_and_scored_on_dev(small) -> None:
@@ -215,7 +218,7 @@ def test_a_run_that_outlived_its_parent_is_waited_for(small, monkeypatch) -> Non
     """Another process holds the lock of the run until the third check."""
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_LOOKS", 0.0)
     looked = []
-    other = ModelDir(small.runs[0].model_dir).lock(print)
+    other = ModelDir(small.runs[0].model_dir).lock()
     other.__enter__()
 
     def sleep(_: float) -> None:

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.runs.data import from_settings, mixing
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.prepared_run import prepare_run
@@ -29,7 +30,8 @@ def write_pairs(tmp_path):
 
 def prepare_data(config, model_dir):
     lines = []
-    return prepare_run(config, model_dir, lines.append), lines
+    with log_to(lines.append):
+        return prepare_run(config, model_dir), lines
 
 
 def add_mixture(config, *items, **settings):
@@ -106,8 +108,8 @@ def test_the_vocabulary_is_learned_in_proportion(config, tmp_path):
         ("3/2", [b"s%d" % i for i in range(2500) for _ in range(1 + i % 2)]),
     ):
         data = add_mixture(config, f"{path}:{rate}").data
-        with from_settings.open_filters(data, print) as filters:
-            parts = mixing.open_parts(data, print, filters)
+        with from_settings.open_filters(data) as filters:
+            parts = mixing.open_parts(data, filters)
         chunks = list(from_settings.chunks_in_proportion(corpus, parts))
         sources = [line for source, _ in chunks for line in source]
         assert sources == main + expected

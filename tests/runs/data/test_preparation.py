@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
 from t2t_keras.runs.data import from_settings, preparation
@@ -25,13 +26,13 @@ def prepare(config, tmp_path):
     def run(name="records", per_shard=25, **settings):
         lines = []
         data = dataclasses.replace(config.data, **settings)
-        preparation.prepare(
-            data,
-            tmp_path / name,
-            pairs_per_shard=per_shard,
-            workers=1,
-            log=lines.append,
-        )
+        with log_to(lines.append):
+            preparation.prepare(
+                data,
+                tmp_path / name,
+                pairs_per_shard=per_shard,
+                workers=1,
+            )
         return tmp_path / name, lines
 
     return run
@@ -59,10 +60,11 @@ def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     runs = [config, use_records(config, folder)]
     dirs = [ModelDir(tmp_path / "text"), ModelDir(tmp_path / "from_records")]
     lines = []
-    text, records = (
-        prepare_run(run, model_dir, lines.append)
-        for run, model_dir in zip(runs, dirs, strict=True)
-    )
+    with log_to(lines.append):
+        text, records = (
+            prepare_run(run, model_dir)
+            for run, model_dir in zip(runs, dirs, strict=True)
+        )
     assert lines[1:3] == [lines[1], lines[1]]
     assert records.vocabulary.sha256 == text.vocabulary.sha256
     assert records.fingerprint == text.fingerprint
@@ -78,19 +80,24 @@ def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     assert cards[0]["corpus"] == cards[1]["corpus"]
     # So a run on text can resume with records of it, and the reverse.
     both = replace_settings(config, "data", records=str(folder))
-    assert prepare_run(both, dirs[0], lines.append).summary == text.summary
-    prepare_run(config, dirs[0], lines.append)
+    with log_to(lines.append):
+        assert prepare_run(both, dirs[0]).summary == text.summary
+    with log_to(lines.append):
+        prepare_run(config, dirs[0])
     # Also where the settings no longer name the text, or name it elsewhere.
-    prepare_run(runs[1], dirs[0], lines.append)
+    with log_to(lines.append):
+        prepare_run(runs[1], dirs[0])
     os.rename(config.data.train_source[0], f"{tmp_path}/moved")
     moved = replace_settings(both, "data", train_source=(f"{tmp_path}/moved",))
-    prepare_run(moved, dirs[1], lines.append)
+    with log_to(lines.append):
+        prepare_run(moved, dirs[1])
     (tmp_path / "moved").write_text("a b\n" * 60)
     with pytest.raises(
         UserError,
         match=r"moved,.*target is not the .*\(60 pairs\), expected .*60 pairs",
     ):
-        prepare_run(moved, ModelDir(tmp_path / "new"), lines.append)
+        with log_to(lines.append):
+            prepare_run(moved, ModelDir(tmp_path / "new"))
 
 
 def test_other_files_can_replace_the_dev_set(config, prepare, tmp_path):
@@ -115,7 +122,7 @@ def test_wrong_settings_are_refused_with_the_difference(config, prepare, tmp_pat
     folder, _ = prepare()
     wrong = use_records(config, folder, max_length=7, vocabulary_size=9)
     with pytest.raises(UserError) as refused:
-        prepare_run(wrong, ModelDir(tmp_path / "run"), [].append)
+        prepare_run(wrong, ModelDir(tmp_path / "run"))
     assert "--max_length: 8 in the records, 7 now" in str(refused.value)
     assert "--vocabulary_size: 280 in the records, 9 now" in str(refused.value)
     assert "make other records with t2t_keras.prepare" in str(refused.value)
@@ -124,17 +131,17 @@ def test_wrong_settings_are_refused_with_the_difference(config, prepare, tmp_pat
 
 def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
     model_dir = ModelDir(tmp_path / "run")
-    prepare_run(config, model_dir, [].append)
+    prepare_run(config, model_dir)
     smaller, _ = prepare("smaller", vocabulary_size=278)
     other, _ = prepare("other", vocabulary_file=str(smaller / "vocabulary.model"))
     settings = replace_settings(config, "data", records=str(other))
     with pytest.raises(UserError, match="another vocabulary than the run in"):
-        prepare_run(settings, model_dir, [].append)
+        prepare_run(settings, model_dir)
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["making"]["fingerprint"] = "0" * 64
     (other / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(UserError, match="is not the training text that the run in"):
-        prepare_run(settings, model_dir, [].append)
+        prepare_run(settings, model_dir)
 
 
 def test_a_second_run_makes_only_damaged_shards_again(prepare):
@@ -178,9 +185,8 @@ def test_two_processes_at_once_are_refused(config, prepare, tmp_path):
 
     message = f"Another process is preparing .*: process {os.getpid()} on .*--output"
     with pytest.raises(UserError, match=message):
-        preparation.prepare(
-            config.data, tmp_path / "records", workers=1, log=start_second
-        )
+        with log_to(start_second):
+            preparation.prepare(config.data, tmp_path / "records", workers=1)
 
 
 def test_a_line_break_in_a_sentence_keeps_the_sides_aligned(tmp_path):
@@ -209,7 +215,8 @@ def test_a_signal_stops_it_between_two_shards_or_within_one(
             os.kill(os.getpid(), number)
 
     with pytest.raises(Interrupted, match=f"stopped by {number.name}"):
-        preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, log=log)
+        with log_to(log):
+            preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1)
     assert signal.getsignal(number) == before
     assert not (folder / "manifest.json").exists()
     assert (folder / "train-00000").is_dir()

@@ -11,6 +11,7 @@ import socket
 import pytest
 
 from t2t_keras.errors import MissingPackage, UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.runs.data import preparation
 from t2t_keras.runs.data.run_data import advice
@@ -27,7 +28,8 @@ def prepare(model_dir):
 
     def run(config):
         lines = []
-        return prepare_run(config, model_dir, lines.append), lines
+        with log_to(lines.append):
+            return prepare_run(config, model_dir), lines
 
     return run
 
@@ -56,13 +58,14 @@ def test_with_a_vocabulary_file_no_learning_is_logged(
     file = str(model_dir.vocabulary_file)
     other = replace_settings(config, "data", vocabulary_file=file)
     lines = []
-    prepare_run(other, ModelDir(tmp_path / "other"), lines.append)
+    with log_to(lines.append):
+        prepare_run(other, ModelDir(tmp_path / "other"))
     assert lines and not any("learning" in line for line in lines), lines
 
 
 def test_the_command_in_the_flagfile_quotes_a_path_with_a_space(config, tmp_path):
     model_dir = ModelDir(tmp_path / "a b")
-    prepare_run(config, model_dir, print)
+    prepare_run(config, model_dir)
     (line,) = (
         line for line in model_dir.flagfile.read_text().splitlines() if " -m " in line
     )
@@ -88,13 +91,13 @@ def test_likely_mistakes_give_warnings(config, prepare):
 def test_a_worker_that_does_not_see_the_run_is_refused(config, model_dir, prepare):
     """It would learn another vocabulary, and fail only later in the run."""
     with pytest.raises(UserError, match="in a folder that all of them share") as error:
-        prepare_run(config, model_dir, [].append, writes=False)
+        prepare_run(config, model_dir, writes=False)
     assert f"{model_dir.path} on {socket.gethostname()} has none" in str(error.value)
     assert not model_dir.path.exists()
     # A worker that sees the run reads the same data and writes nothing.
     data, _ = prepare(config)
     before = {path: path.stat().st_mtime_ns for path in model_dir.path.iterdir()}
-    other = prepare_run(config, model_dir, [].append, writes=False)
+    other = prepare_run(config, model_dir, writes=False)
     assert other.vocabulary.sha256 == data.vocabulary.sha256
     after = {path: path.stat().st_mtime_ns for path in model_dir.path.iterdir()}
     assert after == before
@@ -115,9 +118,7 @@ def test_pairs_that_are_left_out_are_counted(config, prepare, tmp_path):
     assert f"left out: {train_counts}" in lines
     dev_counts = f"{counts}0 rejected by filters, of 26"
     assert f"left out of the dev loss: {dev_counts}" in lines
-    manifest = preparation.prepare(
-        config.data, tmp_path / "records", workers=1, log=lambda _: None
-    )
+    manifest = preparation.prepare(config.data, tmp_path / "records", workers=1)
     assert preparation.describe(manifest).endswith(f"left out: {train_counts}")
     assert read_manifest(tmp_path / "records") == manifest
 
@@ -279,7 +280,7 @@ def test_an_exchanged_vocabulary_file_is_refused(config, model_dir, prepare, tmp
     prepare(config)
     other = ModelDir(tmp_path / "other")
     smaller = replace_settings(config, "data", vocabulary_size=278)
-    prepare_run(smaller, other, lambda _: None)
+    prepare_run(smaller, other)
     model_dir.vocabulary_file.write_bytes(other.vocabulary_file.read_bytes())
     with pytest.raises(UserError, match="is not the vocabulary that this model was tr"):
         prepare(config)

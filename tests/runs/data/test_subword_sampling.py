@@ -39,7 +39,7 @@ def sampling(config, tmp_path):
 
 
 def load(config, path):
-    return prepare_run(config, ModelDir(path), lambda _: None)
+    return prepare_run(config, ModelDir(path))
 
 
 def test_without_sampling_nothing_changes(sampling, tmp_path):
@@ -138,7 +138,7 @@ def test_a_run_resumes_exactly(sampling, tmp_path):
             part = replace_settings(
                 config, "training", train_steps=steps, save_steps=1, eval_steps=9
             )
-            training_run.train(part, model_dir, log=lambda _: None)
+            training_run.train(part, model_dir)
         ends.append(tensors(model_dir.checkpoints / "step-9"))
     assert ends[0].keys() == ends[1].keys()
     for name, value in ends[0].items():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
@@ -53,9 +55,15 @@ def vocabulary():
     return random_vocabulary()
 
 
-def export(trained: TrainedModel, base: Path, **options: Any) -> Path:
+def export(
+    trained: TrainedModel,
+    base: Path,
+    log: Callable[[str], object] = lambda _: None,
+    **options: Any,
+) -> Path:
     decoding = DecodingConfig(length_penalty="none")
-    return export_transformers(trained, base, decoding, **options)
+    with log_to(log):
+        return export_transformers(trained, base, decoding, **options)
 
 
 def compare(trained: TrainedModel, folder: Path) -> float:

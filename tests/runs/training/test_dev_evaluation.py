@@ -50,7 +50,7 @@ class RecordingStepper:
 def build_evaluation(
     config, model_dir, stepper=None
 ) -> tuple[DevEvaluation, FakeProgress, list[None]]:
-    data = prepare_run(config, model_dir, lambda _: None)
+    data = prepare_run(config, model_dir)
     model = models.build_model(config, data.vocabulary.size)
     strategy = tf.distribute.get_strategy()
     optimizer = optimization.build_optimizer(config, model)

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training import dev_evaluation, optimization, trainer, training_run
@@ -111,7 +112,8 @@ def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(
     lines: list[str] = []
     # Scoring and exporting an older step would look like success.
     with pytest.raises(UserError, match="last checkpoint, of step 6, could not be"):
-        training_run.train(config, model_dir, log=lines.append)
+        with log_to(lines.append):
+            training_run.train(config, model_dir)
     log = "\n".join(lines)
     assert "warning: no checkpoint at step 4: [Errno 28] No space left" in log
     assert "the previous checkpoint is kept" in log

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.logs import log_to
 from t2t_keras.runs.training import workers
 from t2t_keras.settings.training_config import TrainingConfig
 from tests.devices import fake_strategy
@@ -83,7 +84,8 @@ def test_the_wait_for_other_workers_is_logged_and_not_printed(
     monkeypatch.setattr(workers, "build_strategy", lambda *_: fake_strategy(0))
     monkeypatch.setattr(workers, "num_workers", lambda: 2)
     lines: list[str] = []
-    workers.set_up_devices(TrainingConfig(), lines.append)
+    with log_to(lines.append):
+        workers.set_up_devices(TrainingConfig())
     assert lines == ["waiting for all 2 workers …"]
     assert capfd.readouterr() == ("", "")
 

@@ -11,6 +11,7 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.comparison import Comparison, score_translations
 from t2t_keras.evaluation.scoring_settings import ScoringSettings
+from t2t_keras.files.logs import log_to
 from t2t_keras.runs.translation.file_scoring import (
     ScoredFiles,
     TreeComparison,
@@ -39,7 +40,8 @@ def write(tmp_path):
 
 def score(files, log=lambda _: None, **options):
     cutoff_length = options.pop("cutoff_length", None)
-    return score_files(files, ScoringSettings(**options), cutoff_length, log)
+    with log_to(log):
+        return score_files(files, ScoringSettings(**options), cutoff_length)
 
 
 def test_lines_are_those_of_the_files(write):

@@ -1,0 +1,64 @@
+"""The log of the package: lines that programs print, and that Python users configure.
+
+Every module logs to `logging.getLogger(__name__)`, below the logger "t2t_keras":
+progress at the level INFO, and what may be a mistake at WARNING. Without a handler
+nothing is printed.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+
+_PACKAGE = "t2t_keras"
+_ABOVE_ALL = logging.CRITICAL + 1
+
+
+class LineHandler(logging.Handler):
+    """Handler that passes on each record as a line, "warning: " before a warning.
+
+    Args:
+        write: Called with each line.
+    """
+
+    def __init__(self, write: Callable[[str], object]):
+        super().__init__(logging.INFO)
+        self._write = write
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Passes on a record."""
+        is_warning = record.levelno >= logging.WARNING
+        self._write(f"{'warning: ' if is_warning else ''}{record.getMessage()}")
+
+
+@contextlib.contextmanager
+def log_to(write: Callable[[str], object], *, alone: bool = False) -> Iterator[None]:
+    """Passes on what the package logs in a `with` block.
+
+    Args:
+        write: Called with each line.
+        alone: Whether handlers of the root logger get nothing meanwhile.
+    """
+    logger, handler = logging.getLogger(_PACKAGE), LineHandler(write)
+    level, propagates = logger.level, logger.propagate
+    logger.addHandler(handler)
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+    logger.propagate = propagates and not alone
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagates
+
+
+@contextlib.contextmanager
+def log_nothing() -> Iterator[None]:
+    """Drops what the package logs in a `with` block."""
+    logger = logging.getLogger(_PACKAGE)
+    level = logger.level
+    logger.setLevel(_ABOVE_ALL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
