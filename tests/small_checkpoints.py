@@ -7,7 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.training.checkpoint_store import CheckpointStore
+from t2t_keras.training.checkpoints import CheckpointState
 
 STATE = CheckpointState(
     step=6,

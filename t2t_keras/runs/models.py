@@ -23,7 +23,7 @@ from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
-from t2t_keras.training.checkpoints import CheckpointStore
+from t2t_keras.training.checkpoint_store import CheckpointStore
 from t2t_keras.translation.translator import Search, Translator
 
 # Maximum concurrent searches on CPUs. Each needs its own memory.

@@ -12,11 +12,9 @@ import numpy as np
 from t2t_keras.errors import UserError
 from t2t_keras.training.checkpoints import (
     CheckpointState,
-    CheckpointStore,
-    has_averages,
-    read_optimizer_state,
-    read_state,
-    read_weights,
+    StoredCheckpoint,
+    checkpoint_path,
+    prune,
     stored_name,
     write_arrays,
 )
@@ -46,9 +44,8 @@ def save_variables(
         part: {stored_name(each): _as_on_tensorflow(each) for each in variables}
         for part, variables in parts.items()
     }
-    store = CheckpointStore(directory, keras.Model())  # of no weights, for its paths
-    write_arrays(store.path(state.step), arrays, state)
-    store.prune(keep)
+    write_arrays(checkpoint_path(directory, state.step), arrays, state)
+    prune(directory, keep)
 
 
 def load_variables(
@@ -65,13 +62,14 @@ def load_variables(
         UserError: If it is damaged, lacks a variable or has it in another shape, or has
             moving averages of the weights.
     """
-    stored = {**read_weights(path), **read_optimizer_state(path)}
-    if has_averages(path):
+    checkpoint = StoredCheckpoint(path)
+    if checkpoint.has_averages:
         raise UserError(
             f"The checkpoint {path} has moving averages of the weights, which are not "
             "updated here. Expected: a checkpoint of a run without --ema_decay. Resume "
             "this run with t2t_keras.train, or start another from it with --init_from."
         )
+    stored = {**checkpoint.weights(), **checkpoint.optimizer_state()}
     variables: Sequence[keras.Variable] = [*model.variables, *optimizer.variables]
     for variable in variables:
         value = stored.get(stored_name(variable))
@@ -84,7 +82,7 @@ def load_variables(
             )
     for variable in variables:
         variable.assign(stored[stored_name(variable)])
-    return read_state(path)
+    return checkpoint.state
 
 
 def _as_on_tensorflow(variable: keras.Variable) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Checkpoints of weights, optimizer state and data position; checkpoint averaging.
+"""Checkpoints of weights, optimizer state and data position: what is on disk.
 
 A checkpoint is one directory, `step-N`, with TensorFlow's own checkpoint files and
 `state.json`. It is written atomically: a folder of that name is complete, even if
@@ -23,17 +23,15 @@ from t2t_keras.files.atomic import (
     atomic_folder,
     delete,
     file_sha256,
-    move_folder,
     remove_leftovers,
     write_error,
 )
 from t2t_keras.files.paths import check_readable_by_tensorflow
-from t2t_keras.training.optimizer import WeightAverages
 
 _NAME = re.compile(r"step-(\d+)")
-_NAMES = "step-*"
+NAMES = "step-*"
 _STATE = "state.json"
-_WEIGHTS = "weights"
+WEIGHTS = "weights"
 # Suffix that TensorFlow appends to names.
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -69,21 +67,6 @@ def stored_name(variable: keras.Variable) -> str:
     return variable.path.replace("/", "-")
 
 
-def named_weights(weights: Sequence[keras.Variable]) -> dict[str, tf.Variable]:
-    """Returns the raw variables by their paths, with "-" for "/".
-
-    Raises:
-        ValueError: If two variables share a path.
-    """
-    named = {stored_name(weight): weight.value for weight in weights}
-    if len(named) != len(weights):
-        raise ValueError(
-            "Every weight must have a path of its own. Received: "
-            f"{sorted(weight.path for weight in weights)}"
-        )
-    return named
-
-
 def weight_name(weight: keras.Variable) -> str:
     """Returns the name of a model's weight for users: its path without the model.
 
@@ -91,6 +74,32 @@ def weight_name(weight: keras.Variable) -> str:
     `--init_skip` match them.
     """
     return weight.path.partition("/")[2]
+
+
+def checkpoint_path(directory: str | os.PathLike[str], step: int) -> Path:
+    """Returns the path of a step's checkpoint, which need not exist."""
+    return Path(directory) / f"step-{step}"
+
+
+def keep_only(directory: str | os.PathLike[str], steps: Sequence[int]) -> list[int]:
+    """Deletes all checkpoints in a directory but those of some steps.
+
+    Returns:
+        The steps deleted.
+    """
+    deleted = [step for step in steps_in(Path(directory)) if step not in steps]
+    for step in deleted:
+        delete(checkpoint_path(directory, step))
+    return deleted
+
+
+def prune(directory: str | os.PathLike[str], keep: int) -> list[int]:
+    """Deletes all but the newest `keep` checkpoints in a directory, none if it is 0.
+
+    Returns:
+        The steps deleted.
+    """
+    return keep_only(directory, steps_in(Path(directory))[-keep:])
 
 
 def steps_in(directory: Path) -> list[int]:
@@ -101,233 +110,18 @@ def steps_in(directory: Path) -> list[int]:
     return sorted(int(match[1]) for match in matches if match)
 
 
-class CheckpointStore:
-    """The checkpoints of one run.
-
-    Args:
-        directory: Folder of the `step-N` folders; created with the first.
-        model: Built; its weights are saved and restored.
-        optimizer: Built; None to ignore its state, as for translation. The weights are
-            then restored from their moving averages, if the checkpoint has them.
-        averages: Moving averages of the weights (EMA), saved and restored with the
-            optimizer; None for a run without them.
-    """
-
-    def __init__(
-        self,
-        directory: str | os.PathLike[str],
-        model: keras.Model,
-        optimizer: keras.Optimizer | None = None,
-        averages: WeightAverages | None = None,
-    ):
-        self.directory = Path(directory)
-        self._weights = named_weights(model.weights)
-        self._for_training = optimizer is not None
-        parts = {"model": self._weights}
-        if optimizer is not None:
-            parts["optimizer"] = named_weights(optimizer.variables)
-        if averages is not None:
-            weights, variables = zip(*averages.by_weight, strict=True)
-            values = [variable.value for variable in variables]
-            parts["ema"] = dict(zip(named_weights(weights), values, strict=True))
-        self._checkpoint = tf.train.Checkpoint(
-            **{part: tf.train.Checkpoint(**named) for part, named in parts.items()}
-        )
-        self._shapes = {
-            f"{part}/{name}": tuple(variable.shape)
-            for part, named in parts.items()
-            for name, variable in named.items()
-        }
-
-    def steps(self) -> list[int]:
-        """Returns the steps of all checkpoints, ascending."""
-        return steps_in(self.directory)
-
-    def path(self, step: int) -> Path:
-        """Returns the path of a step's checkpoint, which need not exist."""
-        return self.directory / f"step-{step}"
-
-    def save(self, state: CheckpointState) -> Path:
-        """Writes a checkpoint and returns its directory.
-
-        Raises:
-            OSError: For example if the disk is full. No partial folder remains.
-        """
-        final = self.path(state.step)
-        _write_directory(final, self._checkpoint, state)
-        return final
-
-    def restore(self, path: str | os.PathLike[str]) -> CheckpointState:
-        """Loads a checkpoint into model and optimizer, and returns its state.
-
-        Raises:
-            UserError: If it is damaged, or belongs to another model.
-        """
-        path = Path(path)
-        state = read_state(path)
-        _check_files(path)
-        reader = tf.train.load_checkpoint(str(path / _WEIGHTS))
-        stored = _stored_shapes(reader)
-        self._check_fit(path, stored)
-        status = self._checkpoint.read(str(path / _WEIGHTS))
-        status.assert_existing_objects_matched()
-        if not self._for_training:
-            status.expect_partial()  # or TensorFlow warns of each value left out
-            for name, variable in self._weights.items():
-                if f"ema/{name}" in stored:
-                    variable.assign(reader.get_tensor(f"ema/{name}{_SUFFIX}"))
-        return state
-
-    def _check_fit(self, path: Path, stored: Mapping[str, tuple[int, ...]]) -> None:
-        """Raises `UserError` if names or shapes differ from those of the model."""
-        if not self._for_training:
-            stored = {n: s for n, s in stored.items() if n.startswith("model/")}
-        for name in sorted({*stored, *self._shapes}):
-            there, here = stored.get(name), self._shapes.get(name)
-            if there != here:
-                raise UserError(
-                    f"The checkpoint {path} does not fit this model: {name} has the "
-                    f"shape {there} there and {here} here. Use the settings it was "
-                    "trained with, which are in its model_dir."
-                )
-
-    def tidy(self) -> None:
-        """Deletes partial folders that a killed run left.
-
-        Only for the process that writes: it also deletes folders in progress.
-        """
-        remove_leftovers(self.directory, _NAMES)
-
-    def restore_newest(
-        self, last_saved: int = 0
-    ) -> tuple[CheckpointState | None, list[str]]:
-        """Loads the newest intact checkpoint.
-
-        Newer ones that are damaged are renamed to `damaged-step-N`: under their own
-        names, they would count as the newest for pruning and averaging.
-
-        Args:
-            last_saved: The step that was saved last, 0 if unknown.
-
-        Returns:
-            Its state, None if there is no checkpoint, and a warning for each
-            newer one that is damaged or missing.
-
-        Raises:
-            UserError: If there are checkpoints and all of them are damaged. They
-                are not changed.
-        """
-        self.tidy()
-        missing = self._missing_warnings(last_saved)
-        warnings: list[str] = []
-        damaged: list[Path] = []
-        for step in reversed(self.steps()):
-            try:
-                state = self.restore(self.path(step))
-            except UserError as error:
-                warnings.append(str(error))
-                damaged.append(self.path(step))
-            else:
-                for path in damaged:
-                    move_folder(path, self._damaged_path(path))
-                return state, missing + warnings
-        if warnings:
-            raise UserError(
-                f"None of the {len(warnings)} checkpoints in {self.directory} can be "
-                "used:\n  " + "\n  ".join(warnings)
-            )
-        return None, missing
-
-    def _damaged_path(self, path: Path) -> Path:
-        return path.with_name(f"damaged-{path.name}")
-
-    def _missing_warnings(self, last_saved: int) -> list[str]:
-        """Returns a warning if the checkpoint that was saved last is missing."""
-        path = self.path(last_saved)
-        newest = max(self.steps(), default=0)
-        if newest >= last_saved or self._damaged_path(path).exists():
-            return []
-        return [
-            f"The latest checkpoint, {path}, is missing. Training repeats the steps "
-            f"after step {newest:,}."
-        ]
-
-    def prune(self, keep: int) -> list[int]:
-        """Deletes all but the newest `keep` checkpoints, none if it is 0.
-
-        Returns:
-            The steps deleted.
-        """
-        return self.keep_only(self.steps()[-keep:])
-
-    def keep_only(self, steps: Sequence[int]) -> list[int]:
-        """Deletes all checkpoints but those of some steps.
-
-        Returns:
-            The steps deleted.
-        """
-        deleted = [step for step in self.steps() if step not in steps]
-        for step in deleted:
-            delete(self.path(step))
-        return deleted
-
-
 def read_state(path: str | os.PathLike[str]) -> CheckpointState:
     """Returns the state stored in a checkpoint directory.
 
     Raises:
         UserError: If there is no checkpoint, or it cannot be read.
     """
-    fields = _read_card(Path(path))["state"]
+    return _state_of(_read_card(Path(path)))
+
+
+def _state_of(card: Mapping[str, Any]) -> CheckpointState:
+    fields = card["state"]
     return CheckpointState(**{**fields, "averaged": tuple(fields["averaged"])})
-
-
-def average(
-    paths: Sequence[str | os.PathLike[str]], target: str | os.PathLike[str]
-) -> CheckpointState:
-    """Writes the mean of several checkpoints' model weights (section 6.1).
-
-    Checkpoint averaging: sums are float64. The result has no optimizer state and no
-    position in the data: it can be evaluated and exported, but not trained further.
-
-    Args:
-        paths: Checkpoint directories of one model.
-        target: Directory to write; replaced if it exists.
-
-    Returns:
-        The state written: the last step, and the steps that were averaged.
-
-    Raises:
-        UserError: If there is no checkpoint, one is damaged, or they belong to
-            different models.
-        OSError: If the target could not be written.
-    """
-    if not paths:
-        raise UserError("There is no checkpoint to average.")
-    states = [read_state(path) for path in paths]
-    sums: dict[str, np.ndarray] = {}
-    for index, path in enumerate(paths):
-        weights = read_weights(path)
-        if index and {k: v.shape for k, v in weights.items()} != {
-            k: v.shape for k, v in sums.items()
-        }:
-            raise UserError(
-                f"{path} is of another model than {paths[0]}: their weights differ "
-                "in name or shape. Average checkpoints of one run."
-            )
-        for name, value in weights.items():
-            sums[name] = sums.get(name, 0.0) + value.astype("float64")
-    means = {
-        name: (total / len(paths)).astype("float32") for name, total in sums.items()
-    }
-    averaged = tuple(sorted(state.step for state in states))
-    state = CheckpointState(
-        step=averaged[-1],
-        averaged=averaged,
-        fingerprints=states[-1].fingerprints,
-    )
-    write_arrays(target, {"model": means}, state)
-    return state
 
 
 def write_arrays(
@@ -352,62 +146,77 @@ def write_arrays(
         )
         for part, values in parts.items()
     }
-    _write_directory(Path(target), tf.train.Checkpoint(**variables), state)
+    write_checkpoint(Path(target), tf.train.Checkpoint(**variables), state)
 
 
-def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Returns a checkpoint's model weights by name, without a model.
+class StoredCheckpoint:
+    """A checkpoint on disk. Its files are hashed once: when it is opened.
 
-    These are the moving averages of the weights (EMA), if the checkpoint has them.
+    Attributes:
+        path: Its directory.
+        state: Its state.
+        shapes: Shape of each value, by "model/NAME", "optimizer/NAME" or "ema/NAME".
 
-    Raises:
-        UserError: If the checkpoint is damaged.
-    """
-    return {**_read_part(path, "model"), **_read_part(path, "ema")}
-
-
-def read_weight_shapes(path: str | os.PathLike[str]) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of a checkpoint's model weights by name.
+    Args:
+        path: The directory.
 
     Raises:
-        UserError: If the checkpoint is damaged.
+        UserError: If there is no checkpoint, or it is damaged.
     """
-    _check_files(Path(path))
-    stored = _stored_shapes(tf.train.load_checkpoint(str(Path(path) / _WEIGHTS)))
-    prefix = "model/"
-    return {
-        name.removeprefix(prefix): shape
-        for name, shape in stored.items()
-        if name.startswith(prefix)
-    }
 
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        card = _read_card(self.path)
+        self.state = _state_of(card)
+        for name, digest in card["files"].items():
+            if not (self.path / name).is_file():
+                raise UserError(f"The checkpoint {path} is damaged: {name} is missing.")
+            if file_sha256(self.path / name) != digest:
+                raise UserError(
+                    f"The checkpoint {path} is damaged: {name} has changed since it "
+                    "was written (truncated, or a fault of the disk). Use another one."
+                )
+        self._reader: Any = tf.train.load_checkpoint(str(self.path / WEIGHTS))
+        self.shapes: dict[str, tuple[int, ...]] = {
+            key.removesuffix(_SUFFIX): tuple(shape)
+            for key, shape in self._reader.get_variable_to_shape_map().items()
+            if key.endswith(_SUFFIX)
+        }
 
-def has_averages(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a checkpoint has moving averages of the weights (EMA).
+    def value(self, name: str) -> np.ndarray:
+        """Returns a value by its name in `shapes`."""
+        return self._reader.get_tensor(name + _SUFFIX)
 
-    Raises:
-        UserError: If the checkpoint is damaged.
-    """
-    return bool(_read_part(path, "ema"))
+    @property
+    def has_averages(self) -> bool:
+        """Whether there are moving averages of the weights (EMA)."""
+        return any(name.startswith("ema/") for name in self.shapes)
 
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of the model's weights by their `stored_name`."""
+        return {
+            name.removeprefix("model/"): shape
+            for name, shape in self.shapes.items()
+            if name.startswith("model/")
+        }
 
-def read_optimizer_state(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Returns a checkpoint's optimizer state by name; empty if it has none.
+    def weights(self) -> dict[str, np.ndarray]:
+        """Returns the model's weights by their `stored_name`.
 
-    Raises:
-        UserError: If the checkpoint is damaged.
-    """
-    return _read_part(path, "optimizer")
+        These are their moving averages (EMA), if there are any.
+        """
+        return {**self._part("model"), **self._part("ema")}
 
+    def optimizer_state(self) -> dict[str, np.ndarray]:
+        """Returns the optimizer's variables by their `stored_name`; none without."""
+        return self._part("optimizer")
 
-def _read_part(path: str | os.PathLike[str], part: str) -> dict[str, np.ndarray]:
-    _check_files(Path(path))
-    reader = tf.train.load_checkpoint(str(Path(path) / _WEIGHTS))
-    return {
-        name.removeprefix(f"{part}/"): reader.get_tensor(name + _SUFFIX)
-        for name in _stored_shapes(reader)
-        if name.startswith(f"{part}/")
-    }
+    def _part(self, part: str) -> dict[str, np.ndarray]:
+        return {
+            name.removeprefix(f"{part}/"): self.value(name)
+            for name in self.shapes
+            if name.startswith(f"{part}/")
+        }
 
 
 def checkpoint_digest(path: str | os.PathLike[str]) -> str:
@@ -419,16 +228,7 @@ def checkpoint_digest(path: str | os.PathLike[str]) -> str:
     return _card_digest(_read_card(Path(path)))
 
 
-def _stored_shapes(reader: Any) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes in a checkpoint by "model/NAME", "optimizer/NAME", ..."""
-    return {
-        key.removesuffix(_SUFFIX): tuple(shape)
-        for key, shape in reader.get_variable_to_shape_map().items()
-        if key.endswith(_SUFFIX)
-    }
-
-
-def _write_directory(
+def write_checkpoint(
     target: Path, checkpoint: tf.train.Checkpoint, state: CheckpointState
 ) -> None:
     """Writes a checkpoint's directory atomically.
@@ -436,10 +236,10 @@ def _write_directory(
     Raises:
         OSError: If it could not be written. No partial folder remains.
     """
-    remove_leftovers(target.parent, _NAMES)
+    remove_leftovers(target.parent, NAMES)
     try:
         with atomic_folder(target) as directory:
-            checkpoint.write(str(directory / _WEIGHTS))
+            checkpoint.write(str(directory / WEIGHTS))
             _write_state(directory, state)
     except tf.errors.OpError as error:
         raise write_error(target, error.message) from error
@@ -477,15 +277,3 @@ def _read_card(path: Path) -> dict[str, Any]:
 def _card_digest(card: Mapping[str, Any]) -> str:
     text = json.dumps(card, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _check_files(path: Path) -> None:
-    """Raises `UserError` if a file is missing or was changed."""
-    for name, digest in _read_card(path)["files"].items():
-        if not (path / name).is_file():
-            raise UserError(f"The checkpoint {path} is damaged: {name} is missing.")
-        if file_sha256(path / name) != digest:
-            raise UserError(
-                f"The checkpoint {path} is damaged: {name} has changed since it was "
-                "written (truncated, or a fault of the disk). Use another one."
-            )

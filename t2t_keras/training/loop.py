@@ -14,9 +14,9 @@ from typing import TextIO
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import Interrupted, defer_signals
 from t2t_keras.training.meter import Meter, Update, read_updates
+from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress, as_duration, as_flops
 from t2t_keras.training.step import Stepper
-from t2t_keras.training.stopping import NonFiniteGuard
 from t2t_keras.training.update import StepSums
 from t2t_keras.typing import Batch, BatchSize
 

@@ -236,7 +236,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "one good update does not end a row of bad ones",
-        "t2t_keras.training.stopping",
+        "t2t_keras.training.nonfinite",
         "NonFiniteGuard.check",
         "self._first, self._in_a_row = None, 0",
         "self._first = None",

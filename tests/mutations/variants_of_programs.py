@@ -27,16 +27,16 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "the oldest checkpoints are kept",
         "t2t_keras.training.checkpoints",
-        "CheckpointStore.prune",
-        "self.steps()[-keep:]",
-        "self.steps()[:keep]",
+        "prune",
+        "steps_in(Path(directory))[-keep:]",
+        "steps_in(Path(directory))[:keep]",
     ),
     Mutation(
         "a damaged checkpoint is restored",
         "t2t_keras.training.checkpoints",
-        "CheckpointStore.restore",
-        "_check_files(path)",
-        "None",
+        "StoredCheckpoint.__init__",
+        "file_sha256(self.path / name) != digest",
+        "False",
     ),
     Mutation(
         "the oldest checkpoints are averaged",

@@ -27,6 +27,7 @@ from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.training import checkpoints
+from t2t_keras.training.checkpoint_store import CheckpointStore
 
 # All sizes differ, so that exchanged axes are detected.
 CONFIG = ExperimentConfig(
@@ -135,7 +136,7 @@ def random_trained_model(tmp_path_factory, **sizes):
     vocabulary = random_vocabulary()
     trained = as_trained_model(random_model(vocabulary, **sizes), vocabulary)
     folder = tmp_path_factory.mktemp("checkpoint") / "averaged"
-    store = checkpoints.CheckpointStore(folder, trained.model)
+    store = CheckpointStore(folder, trained.model)
     path = store.save(checkpoints.CheckpointState(step=123, averaged=(1, 2)))
     return dataclasses.replace(trained, checkpoint=Path(path))
 

@@ -16,6 +16,7 @@ from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.runs.training import averaging
 from t2t_keras.runs.translation import scoring
 from t2t_keras.training import checkpoints
+from t2t_keras.training.checkpoints import StoredCheckpoint
 from t2t_keras.translation.translator import TranslatedLine, Translation
 
 
@@ -55,10 +56,10 @@ def test_the_average_is_that_of_the_last_checkpoints(short_run):
     steps = checkpoints.steps_in(model_dir.checkpoints)
     assert steps == [15, 30, 45, 60]
     each = [
-        checkpoints.read_weights(model_dir.checkpoints / f"step-{step}")
+        StoredCheckpoint(model_dir.checkpoints / f"step-{step}").weights()
         for step in (30, 45, 60)
     ]
-    mean = checkpoints.read_weights(model_dir.averaged / "step-60")
+    mean = StoredCheckpoint(model_dir.averaged / "step-60").weights()
     assert set(mean) == set(each[0])
     for name, value in mean.items():
         expected = np.mean([weights[name] for weights in each], axis=0, dtype="float64")

@@ -25,7 +25,8 @@ from t2t_keras.runs.run import Run
 from t2t_keras.runs.translation import ensembles
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
-from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.training.checkpoint_store import CheckpointStore
+from t2t_keras.training.checkpoints import CheckpointState
 from tests.in_process import run_program
 from tests.reference.beam_np import plain_beam_search
 from tests.runs.random_model import (

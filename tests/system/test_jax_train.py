@@ -12,9 +12,8 @@ import pytest
 
 from t2t_keras import Run
 from t2t_keras.training.checkpoints import (
-    read_optimizer_state,
+    StoredCheckpoint,
     read_state,
-    read_weights,
     steps_in,
 )
 from tests.runs.small_runs import write_corpus
@@ -206,7 +205,7 @@ def test_the_weights_are_those_of_train_and_other_programs_use_them(
     folder, on_tensorflow, on_jax
 ) -> None:
     paths = [run / f"checkpoints/step-{STEPS}" for run in (on_jax[0], on_tensorflow)]
-    for read in (read_weights, read_optimizer_state):
+    for read in (StoredCheckpoint, StoredCheckpoint):
         found, expected = map(read, paths)
         assert found.keys() == expected.keys()
         for name, value in expected.items():

@@ -13,7 +13,7 @@ import pytest
 
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training import workers
-from t2t_keras.training.checkpoints import read_weights, steps_in
+from t2t_keras.training.checkpoints import StoredCheckpoint, steps_in
 from tests import forked_programs
 from tests.forked import ForkedProcess
 from tests.runs.reverse_task import reversed_pairs, write_split
@@ -127,7 +127,7 @@ def wait_for_step(model_dir: Path, step: int, trainers: list[Trainer]) -> None:
 
 
 def read_weights_at(model_dir: Path, step: int) -> dict[str, np.ndarray]:
-    return read_weights(model_dir / f"checkpoints/step-{step}")
+    return StoredCheckpoint(model_dir / f"checkpoints/step-{step}").weights()
 
 
 @pytest.mark.slow

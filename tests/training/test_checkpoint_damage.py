@@ -10,7 +10,8 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.files import atomic
 from t2t_keras.training import checkpoints
-from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.training.checkpoint_store import CheckpointStore
+from t2t_keras.training.checkpoints import CheckpointState, steps_in
 from tests.small_checkpoints import (
     FULL_DISKS,
     STATE,
@@ -107,12 +108,12 @@ def test_what_was_passed_over_is_neither_kept_nor_averaged(tmp_path) -> None:
     store = save_checkpoints(tmp_path, 4, 9)
     truncate(tmp_path / "step-9")
     store.restore_newest()
-    assert store.steps() == [4]
+    assert steps_in(store.directory) == [4]
     assert (tmp_path / "damaged-step-9").is_dir()
     # Without the renaming, step 9 would be the newest, and step 5 would be deleted.
     store.save(CheckpointState(step=5))
     assert store.prune(keep=1) == [4]
-    assert store.steps() == [5]
+    assert steps_in(store.directory) == [5]
 
 
 def test_nothing_to_restore_is_no_error(tmp_path) -> None:
@@ -128,7 +129,7 @@ def test_restarting_over_a_run_that_is_all_damaged_is_refused(tmp_path) -> None:
         UserError, match=r"None of the 2 checkpoints(.|\n)*step-9(.|\n)*step-4"
     ):
         store.restore_newest()
-    assert store.steps() == [4, 9]
+    assert steps_in(store.directory) == [4, 9]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_a_checkpoint_killed_while_it_is_deleted_is_none(tmp_path, monkeypatch) 
         patch.setattr(atomic, "remove", lambda p: p.exists() and stop())
         with pytest.raises(Stop):
             store.prune(keep=1)
-    assert store.steps() == [9]
+    assert steps_in(store.directory) == [9]
     store.save(CheckpointState(step=10))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-10", "step-9"]
 

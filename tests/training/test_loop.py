@@ -19,8 +19,8 @@ from t2t_keras.training.loop import (
 )
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import Meter
+from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress
-from t2t_keras.training.stopping import NonFiniteGuard
 from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchShape, BatchSize
 

@@ -14,14 +14,13 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import Update
-from t2t_keras.training.stopping import (
+from t2t_keras.training.nonfinite import (
     MAX_CONSECUTIVE_SKIPS,
     NonFiniteGuard,
-    find_early_stop,
-    monitored_loss,
     norms_by_name,
     weight_norm,
 )
+from t2t_keras.training.stopping import find_early_stop, monitored_loss
 from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchShape, BatchSize
 

@@ -6,12 +6,8 @@ from pathlib import Path
 from t2t_keras.errors import UserError
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.average_options import AverageOptions
-from t2t_keras.training.checkpoints import (
-    CheckpointState,
-    average,
-    read_state,
-    steps_in,
-)
+from t2t_keras.training.checkpoint_averaging import average
+from t2t_keras.training.checkpoints import CheckpointState, read_state, steps_in
 
 logger = logging.getLogger(__name__)
 

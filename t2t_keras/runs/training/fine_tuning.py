@@ -24,9 +24,7 @@ from t2t_keras.settings.flags import find_run
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import EOS_ID, Vocabulary
 from t2t_keras.training.checkpoints import (
-    read_optimizer_state,
-    read_weight_shapes,
-    read_weights,
+    StoredCheckpoint,
     stored_name,
     weight_name,
 )
@@ -112,7 +110,7 @@ class Initializer:
             UserError: If weights do not fit and are not skipped, or `skip` matches
                 none or all.
         """
-        stored = read_weight_shapes(self._source.checkpoint)
+        stored = self._source.stored.weight_shapes()
         names = [*self._own, *(name for name in stored if name not in self._own)]
         skipped = [name for name in names if self._is_skipped(name)]
         if self._skip is not None and not skipped:
@@ -141,7 +139,7 @@ class Initializer:
             UserError: As `select`; no weight is changed then.
         """
         loaded, skipped = self.select()
-        stored = read_weights(self._source.checkpoint)
+        stored = self._source.stored.weights()
         for name in loaded:
             self._own[name].assign(self._map_rows(self._own[name], stored[name]))
         return self._describe(len(loaded), len(skipped))
@@ -156,7 +154,10 @@ class Initializer:
             UserError: As `Source.find_moments`.
         """
         path = self._source.find_moments()
-        stored = read_optimizer_state(path)
+        checkpoint = self._source.stored
+        if path != self._source.checkpoint:
+            checkpoint = StoredCheckpoint(path)
+        stored = checkpoint.optimizer_state()
         slots, loaded = optimizer.moments(), 0
         for weight, *moments in slots:
             values = [stored.get(stored_name(moment)) for moment in moments]

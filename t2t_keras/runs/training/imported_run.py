@@ -20,7 +20,8 @@ from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.tokenizers import WordTokenizer
-from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.training.checkpoint_store import CheckpointStore
+from t2t_keras.training.checkpoints import CheckpointState
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,7 @@
 """The checkpoint whose weights a run starts from, as --init_from names it."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,12 @@ from t2t_keras.settings.flags import find_run
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.settings.setting import marked
 from t2t_keras.text.vocabulary import Vocabulary
-from t2t_keras.training.checkpoints import checkpoint_digest, read_state, steps_in
+from t2t_keras.training.checkpoints import (
+    StoredCheckpoint,
+    checkpoint_digest,
+    read_state,
+    steps_in,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +44,15 @@ class Source:
     vocabulary: Vocabulary
     history: Mapping[str, Any] | None
     model: ModelConfig
+
+    @functools.cached_property
+    def stored(self) -> StoredCheckpoint:
+        """The checkpoint, opened and hashed once.
+
+        Raises:
+            UserError: If it is damaged.
+        """
+        return StoredCheckpoint(self.checkpoint)
 
     def find_moments(self) -> Path:
         """Returns the checkpoint with the moments of Adam.

@@ -18,12 +18,11 @@ from t2t_keras.runs.training import fine_tuning, optimization
 from t2t_keras.runs.training.dev_evaluation import DevEvaluation
 from t2t_keras.runs.training.source import Source
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.training.checkpoints import (
-    CheckpointState,
-    CheckpointStore,
-)
+from t2t_keras.training.checkpoint_store import CheckpointStore
+from t2t_keras.training.checkpoints import CheckpointState
 from t2t_keras.training.loop import Hooks, Intervals, Watchdog, train_loop
 from t2t_keras.training.meter import Meter, MeterSums, TrainingCost
+from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
 from t2t_keras.training.preflight import preflight
 from t2t_keras.training.profiling import (
     StepProfiler,
@@ -36,13 +35,7 @@ from t2t_keras.training.progress import (
     as_duration,
     as_flops,
 )
-from t2t_keras.training.stopping import (
-    NonFiniteGuard,
-    find_early_stop,
-    monitored_loss,
-    norms_by_name,
-    weight_norm,
-)
+from t2t_keras.training.stopping import find_early_stop, monitored_loss
 from t2t_keras.training.strategy import (
     is_chief,
     num_processes,

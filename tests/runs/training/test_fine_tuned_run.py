@@ -19,7 +19,7 @@ from t2t_keras.runs.training import (
 )
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.training.checkpoints import read_state, read_weights
+from t2t_keras.training.checkpoints import StoredCheckpoint, read_state
 from t2t_keras.training.losses import LossSums
 from tests.runs.replace_settings import replace_settings
 from tests.runs.small_runs import (
@@ -67,8 +67,8 @@ def test_a_run_from_weights_begins_where_the_other_ended(
     assert [line.get("learning_rate") for line in lines[2:]] == [
         pytest.approx(0.005)  # the second of two, after a warm-up of one
     ]
-    before = read_weights(model_dir.checkpoints / "step-6")
-    after = read_weights(child.checkpoints / "step-2")
+    before = StoredCheckpoint(model_dir.checkpoints / "step-6").weights()
+    after = StoredCheckpoint(child.checkpoints / "step-2").weights()
     for name, value in before.items():
         is_frozen = name.startswith("transformer-encoder-")
         assert np.array_equal(after[name], value) == is_frozen, name
@@ -79,7 +79,7 @@ def test_a_run_from_weights_begins_where_the_other_ended(
     assert len(ranked) == 2
     assert ranked[0].loss == min(line["dev_loss"] for line in lines)
     if ranked[0].step == 2:
-        best = read_weights(child.best / "step-2")
+        best = StoredCheckpoint(child.best / "step-2").weights()
         for name, value in best.items():
             np.testing.assert_array_equal(value, after[name])
     # Once there is a checkpoint, the source may be gone or elsewhere.
@@ -254,7 +254,9 @@ def test_all_training_options_survive_kill_9(tmp_path) -> None:
     assert runs[0].rank_best("dev_bleu") == runs[1].rank_best("dev_bleu")
     assert len(runs[0].rank_best("dev_bleu")) == 3
     for best in runs[0].rank_best("dev_bleu"):
-        left, right = (read_weights(run.best / f"step-{best.step}") for run in runs)
+        left, right = (
+            StoredCheckpoint(run.best / f"step-{best.step}").weights() for run in runs
+        )
         for name, value in left.items():
             np.testing.assert_array_equal(right[name], value, err_msg=name)
     _check_averages(runs[0])
@@ -266,14 +268,14 @@ def _check_averages(run: ModelDir) -> None:
     steps = sorted(best.step for best in run.rank_best("dev_bleu")[:2])
     assert list(state.averaged) == steps
     folder = run.averaged / f"step-{steps[-1]}"
-    parts = [read_weights(run.best / f"step-{step}") for step in steps]
-    for name, value in read_weights(folder).items():
+    parts = [StoredCheckpoint(run.best / f"step-{step}").weights() for step in steps]
+    for name, value in StoredCheckpoint(folder).weights().items():
         mean = np.mean([part[name].astype("float64") for part in parts], axis=0)
         np.testing.assert_allclose(value, mean, rtol=1e-6, atol=1e-7)
     with pytest.raises(UserError, match="has 3 checkpoints, expected 4"):
         averaging.average_best(run, 4)
     trained = models.load_trained(run, "60")
-    stored = read_weights(run.checkpoints / "step-60")
+    stored = StoredCheckpoint(run.checkpoints / "step-60").weights()
     raw = tensors(run.checkpoints / "step-60")
     for weight in trained.model.trainable_variables:
         name = weight.path.replace("/", "-")

@@ -12,7 +12,6 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.training import fine_tuning
 from t2t_keras.runs.training.fine_tuning import (
     Initializer,
     check_fit,
@@ -28,10 +27,11 @@ from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import EOS_ID, UNK_ID
+from t2t_keras.training.checkpoint_averaging import average
+from t2t_keras.training.checkpoint_store import CheckpointStore
 from t2t_keras.training.checkpoints import (
     CheckpointState,
-    CheckpointStore,
-    average,
+    StoredCheckpoint,
     weight_name,
 )
 from t2t_keras.training.optimizer import paper_adam
@@ -266,7 +266,7 @@ def test_moments_and_their_count_are_loaded_but_not_the_step(
     run, tmp_path, old_vocabulary, new_vocabulary
 ) -> None:
     source = open_source(str(run.path), ModelDir(tmp_path / "new"))
-    stored = fine_tuning.read_optimizer_state(run.checkpoints / "step-6")
+    stored = StoredCheckpoint(run.checkpoints / "step-6").optimizer_state()
     rows = map_rows(old_vocabulary, new_vocabulary)
     model = build(new_vocabulary, seed=1)
     optimizer = build_optimizer(model)
