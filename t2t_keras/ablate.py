@@ -16,6 +16,7 @@ from pathlib import Path
 
 from absl import flags
 
+from t2t_keras.errors import require_extra
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
@@ -59,8 +60,10 @@ def check() -> None:
     """Raises `UserError` if flags or flagfiles are invalid."""
     from t2t_keras.reports.ablation.plan import read_rows
 
+    require_extra("t2t_keras.ablate", "report")
     check_readable_by_tensorflow(program.require_flag("output"), "--output")
-    read_rows(_ROWS.value or (), explicit_settings())
+    for row in read_rows(_ROWS.value or (), explicit_settings()):
+        program.check_filters(row.config)
 
 
 def main() -> int:

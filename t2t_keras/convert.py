@@ -12,7 +12,7 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.settings import program
 
 _FROM = flags.DEFINE_enum(
@@ -75,7 +75,8 @@ def main() -> int:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are missing, or there is no input."""
+    """Raises `UserError` if flags, the input or packages are missing."""
+    require_extra("t2t_keras.convert", "convert")
     for name in ("from", "input", "model_dir"):
         program.require_flag(name)
     if not Path(_INPUT.value or "").exists():

@@ -24,6 +24,7 @@ from t2t_keras.runs.export.export_settings import (
     ExportSettings,
     check_flags,
     check_one_model,
+    check_packages,
     parse_batch_sizes,
 )
 from t2t_keras.runs.translation import ensembles
@@ -184,6 +185,7 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
     for export_format in _FORMAT.value:
+        check_packages(export_format)
         one_model = program.flag_values(("ensemble_with", "shortlist"))
         check_one_model(export_format, **one_model)
     for name, (names, reason) in _FOR_ONE_FORMAT.items():

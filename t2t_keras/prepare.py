@@ -142,7 +142,7 @@ def _check() -> None:
         program.refuse_flags(("alignments",), "is for --shortlist. Add that.")
     for name in _OF_SHORTLISTS if _SHORTLIST.value else ("output",):
         program.require_flag(name)
-    config_from_flags()
+    program.check_filters(config_from_flags())
 
 
 if __name__ == "__main__":

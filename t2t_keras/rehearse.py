@@ -41,7 +41,7 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     program.require_flag("model_dir")
-    config_from_flags()
+    program.check_filters(config_from_flags())
 
 
 if __name__ == "__main__":

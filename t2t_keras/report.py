@@ -15,7 +15,7 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.settings import program
 
 _OUTPUT = flags.DEFINE_string(
@@ -66,7 +66,8 @@ def _no_texts(_) -> None:
 
 
 def _check(folders: Sequence[str]) -> None:
-    """Raises `UserError` if no folder is given."""
+    """Raises `UserError` if no folder is given, or packages are missing."""
+    require_extra("t2t_keras.report", "report")
     if not folders:
         raise UserError(
             "Give the model directories or ablations to report on: "

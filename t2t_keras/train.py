@@ -13,7 +13,7 @@ the model directory.
 from absl import flags
 
 from t2t_keras.settings.flags import config_from_flags, define_config_flags
-from t2t_keras.settings.program import log, require_flag, run
+from t2t_keras.settings.program import check_filters, log, require_flag, run
 
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory of the training run, created if missing. Required."
@@ -57,7 +57,7 @@ def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     if not _LIST_WEIGHTS.value:
         require_flag("model_dir")
-    config_from_flags()
+    check_filters(config_from_flags())
 
 
 if __name__ == "__main__":

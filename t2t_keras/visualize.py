@@ -17,7 +17,7 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.pictures.request import KINDS, Choice, PictureRequest, parse_heads
 from t2t_keras.settings import program
 
@@ -130,7 +130,8 @@ def _build_request() -> PictureRequest:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are invalid or incompatible."""
+    """Raises `UserError` if flags are incompatible, or packages are missing."""
+    require_extra("t2t_keras.visualize", "report")
     _build_request()
     if bool(_EXPORT_DIR.value) == bool(_MODEL.model_dir.value):
         raise UserError("Give either --model_dir or --export_dir.")

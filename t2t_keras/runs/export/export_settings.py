@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_keras.errors import UserError, check_list, did_you_mean
+from t2t_keras.errors import UserError, check_list, did_you_mean, require_extra
 from t2t_keras.serving import signature
 from t2t_keras.settings.config import DecodingConfig
 
@@ -159,6 +159,13 @@ def check_flags(
         if each in formats:
             existing = signature_names(each, sample=sample, prefix=prefix)
             select_warm_up(names, existing, each)
+
+
+def check_packages(export_format: str) -> None:
+    """Raises `MissingPackage` if a format needs an extra that is not installed."""
+    extra = {"ctranslate2": "ctranslate2", "transformers": "convert"}.get(export_format)
+    if extra:
+        require_extra(f"--format={export_format}", extra)
 
 
 def check_one_model(
