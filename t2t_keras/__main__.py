@@ -35,9 +35,13 @@ def console_script() -> None:
 
 
 def list_programs() -> str:
-    """Returns the names and summaries of all programs, a line each."""
+    """Returns the names and summaries of the installed programs, a line each."""
     width = max(map(len, PROGRAMS))
-    lines = [f"  {_PREFIX}{name:{width}}  {_read_summary(name)}" for name in PROGRAMS]
+    lines = [
+        f"  {_PREFIX}{name:{width}}  {_read_summary(name)}"
+        for name in PROGRAMS
+        if _path(name).exists()  # t2t-keras-client has one of them
+    ]
     return "\n".join(
         [
             "The programs of t2t_keras, and what each does:",
@@ -52,8 +56,12 @@ def list_programs() -> str:
 
 def _read_summary(name: str) -> str:
     """Returns the first line of a program's docstring, without importing it."""
-    text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    text = _path(name).read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(text)) or "").splitlines()[0]
+
+
+def _path(name: str) -> Path:
+    return Path(__file__).with_name(f"{name}.py")
 
 
 def main(arguments: Sequence[str]) -> int:

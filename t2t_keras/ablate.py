@@ -15,6 +15,7 @@ is updated: ablation.html, ablation.md, ablation.tsv and ablation.json.
 import dataclasses
 from pathlib import Path
 
+from t2t_keras.errors import require_extra
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     accept_model_dir,
@@ -69,7 +70,9 @@ def check() -> None:
     """Raises `UserError` if flags or flagfiles are invalid."""
     from t2t_keras.reports.ablation.plan import read_rows
 
-    read_rows(_OPTIONS.read().rows, explicit_settings())
+    require_extra("t2t_keras.ablate", "report")
+    for row in read_rows(_OPTIONS.read().rows, explicit_settings()):
+        program.check_filters(row.config)
 
 
 def main() -> int:

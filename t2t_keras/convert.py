@@ -11,7 +11,7 @@ what each format needs, and how exact the imports are.
 import dataclasses
 from pathlib import Path
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import define_flags
 from t2t_keras.settings.setting import Settings, setting
@@ -97,5 +97,11 @@ def main() -> int:
     return 0
 
 
+def _check() -> None:
+    """Raises `UserError` if flags, the input or packages are missing."""
+    _OPTIONS.read()
+    require_extra("t2t_keras.convert", "convert")
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", check=_OPTIONS.read)
+    program.run(main, __doc__ or "", check=_check)

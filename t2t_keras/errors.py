@@ -1,10 +1,34 @@
 """Errors that the user can fix, with messages that explain how."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
+
+# Modules of the packages of each extra in pyproject.toml that a task can need.
+EXTRAS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "convert": ("safetensors", "yaml"),
+        "ctranslate2": ("ctranslate2",),
+        "filters": ("py3langid",),
+        "report": ("jinja2", "matplotlib"),
+        "serve": (
+            "anyio",
+            "babel",
+            "grpc_health",
+            "h11",
+            "jinja2",
+            "prometheus_client",
+            "py3langid",
+            "python_multipart",
+            "starlette",
+            "uvicorn",
+        ),
+    }
+)
 
 
 class UserError(ValueError):
@@ -63,3 +87,20 @@ def require_package(task: str, package: str) -> Iterator[None]:
             f"{task} needs the package {package}, which cannot be imported: {error}. "
             f"Install it: pip install {package}"
         ) from error
+
+
+def require_extra(task: str, extra: str) -> None:
+    """Raises `MissingPackage` if a package of an extra is not installed.
+
+    None is imported, so that a program can ask at its start.
+
+    Args:
+        task: Task that needs the packages, as the beginning of a sentence.
+        extra: A name in `EXTRAS`.
+    """
+    missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingPackage(
+            f"{task} needs packages that are not installed ({', '.join(missing)}): "
+            f'pip install "t2t_keras[{extra}]"'
+        )

@@ -23,6 +23,7 @@ from t2t_keras.runs.export.export_settings import (
     SAVED_MODELS,
     ExportSettings,
     check_one_model,
+    check_packages,
 )
 from t2t_keras.runs.translation import ensembles
 from t2t_keras.settings import program
@@ -124,6 +125,7 @@ def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
     options, model = _OPTIONS.read(), _MODEL.read()
     for export_format in options.format:
+        check_packages(export_format)
         check_one_model(export_format, model.ensemble_with, model.shortlist)
     settings = _read_settings(options, DecodingConfig())
     if settings.prefix and "text" not in options.format:

@@ -149,9 +149,10 @@ def _make_shortlist(options: PrepareOptions) -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
-    options, data = _OPTIONS.read(), config_from_flags().data
+    options, config = _OPTIONS.read(), config_from_flags()
+    program.check_filters(config)
     for name in ("train_source", "vocabulary_file") if options.shortlist else ():
-        data.require(name)
+        config.data.require(name)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import define_flags
 from t2t_keras.settings.setting import Settings, setting
@@ -77,7 +77,8 @@ def _no_texts(_) -> None:
 
 
 def _check(folders: Sequence[str]) -> None:
-    """Raises `UserError` if no folder is given."""
+    """Raises `UserError` if no folder is given, or packages are missing."""
+    require_extra("t2t_keras.report", "report")
     if not folders:
         raise UserError(
             "Give the model directories or ablations to report on: "

@@ -22,7 +22,7 @@ from pathlib import Path
 from absl import flags
 
 from t2t_keras import __version__
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.server.tf_serving.other_flags import (
     check_other_flags,
@@ -283,6 +283,7 @@ def _check(arguments: Sequence[str]) -> None:
     if _VERSION.value:
         print(f"t2t_keras {__version__}")
         sys.exit(0)
+    require_extra("t2t_keras.serve", "serve")
     if arguments:
         flag = base_path_flag(exports_below(Path(arguments[0])))
         raise UserError(

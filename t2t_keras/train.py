@@ -11,17 +11,14 @@ the model directory.
 """
 
 import dataclasses
-import logging
 
 from t2t_keras.settings.flags import (
     config_from_flags,
     define_config_flags,
     define_flags,
 )
-from t2t_keras.settings.program import run
+from t2t_keras.settings.program import check_filters, log, run
 from t2t_keras.settings.setting import Settings, setting
-
-logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +61,7 @@ def main() -> int:
         finished = train_and_finish(config, ModelDir(options.require("model_dir")))
     except TrainingInterrupted as stop:
         resume_point = "there" if stop.saved else "the previous checkpoint"
-        logger.info(
+        log(
             f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
             f"The same command resumes from {resume_point}."
         )
@@ -77,7 +74,7 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     _OPTIONS.read()
-    config_from_flags()
+    check_filters(config_from_flags())
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ each picture and explains how to read it.
 
 import dataclasses
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.pictures.request import PictureRequest
 from t2t_keras.settings import program
 from t2t_keras.settings.decoding_config import DecodingConfig
@@ -63,7 +63,8 @@ def main() -> int:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are invalid or incompatible."""
+    """Raises `UserError` if flags are incompatible, or packages are missing."""
+    require_extra("t2t_keras.visualize", "report")
     _REQUEST.read()
     DecodingConfig().override(**_SEARCH.values())
     if bool(_EXPORT.read().export_dir) == bool(_MODEL.values()["model_dir"]):

@@ -16,13 +16,15 @@ TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none")
 # Languages by the tokenizer of sacreBLEU that tells their words. Its own choice, and
 # further languages of Chinese writing, which it leaves to 13a.
 _TOKENIZED = (
-    (("zh", "yue", "wuu", "lzh"), "zh"),
-    (("ja",), "ja-mecab"),
-    (("ko",), "ko-mecab"),
+    (("zh", "zho", "chi", "cmn", "yue", "wuu", "lzh"), "zh"),
+    (("ja", "jpn"), "ja-mecab"),
+    (("ko", "kor"), "ko-mecab"),
 )
-# Languages without spaces between words, for which there is no such tokenizer: Thai,
-# Lao, Khmer, Burmese, Shan, Tibetan and Dzongkha.
-_UNTOKENIZED = ("th", "lo", "km", "my", "shn", "bo", "dz")
+# All codes of the languages without spaces between words for which there is no such
+# tokenizer: Thai, Lao, Khmer, Burmese, Shan, Tibetan and Dzongkha.
+_UNTOKENIZED = frozenset(
+    "th tha lo lao km khm my mya bur shn bo bod tib dz dzo adp".split()
+)
 # Letters of scripts without spaces, and how many of them a word has at most, in a mean.
 _SPACELESS = re.compile(
     "[\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
@@ -32,15 +34,12 @@ _PACKAGES = (("ja-mecab", "sacrebleu[ja]"), ("ko-mecab", "sacrebleu[ko]"))
 
 
 def _base_language(code: str | None) -> str:
-    """Returns the shortest code of a language, without script and region.
+    """Returns the code of a language without script and region.
 
-    >>> [_base_language(code) for code in ("zh-TW", "zho_Hans", "cmn", "jpn", "de")]
-    ['zh', 'zh', 'zh', 'ja', 'de']
+    >>> [_base_language(code) for code in ("zh-TW", "zho_Hans", "jpn", None)]
+    ['zh', 'zho', 'jpn', '']
     """
-    from babel.core import get_global
-
-    language = re.split("[-_]", (code or "").lower())[0]
-    return get_global("language_aliases").get(language, language)
+    return re.split("[-_]", (code or "").lower())[0]
 
 
 def tokenizer_for(language: str | None) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.imported_model import ReadArray, read_settings
@@ -131,9 +130,11 @@ class SafetensorsArrays(Arrays):
     @staticmethod
     @contextlib.contextmanager
     def _open(path: Path) -> Iterator[Any]:
+        from safetensors import SafetensorError, safe_open
+
         with (
-            _explain_damage(path),
-            safetensors.safe_open(path, framework="numpy") as file,
+            _explain_damage(path, SafetensorError),
+            safe_open(path, framework="numpy") as file,
         ):
             yield file
 
@@ -178,15 +179,21 @@ class ShardedArrays(Arrays):
 
 
 @contextlib.contextmanager
-def _explain_damage(path: Path) -> Iterator[None]:
-    """Turns the errors of a file that cannot be read into a `UserError`."""
+def _explain_damage(path: Path, *others: type[Exception]) -> Iterator[None]:
+    """Turns errors of a file that cannot be read, and others, into a `UserError`."""
     try:
         yield
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror or error}.") from error
     except (
-        *(zipfile.BadZipFile, ValueError, EOFError, KeyError),
-        *(safetensors.SafetensorError, TypeError, zlib.error, NotImplementedError),
+        zipfile.BadZipFile,
+        ValueError,
+        EOFError,
+        KeyError,
+        TypeError,
+        zlib.error,
+        NotImplementedError,
+        *others,
     ) as error:
         raise UserError(
             f"{path} is damaged or cut short: {error}. Download it again."

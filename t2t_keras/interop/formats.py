@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.errors import UserError, did_you_mean, require_extra
 from t2t_keras.interop.ctranslate2.reader import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
@@ -34,9 +34,10 @@ def read_model(
         target_space_id: Of a problem of Tensor2Tensor. Default: 0.
 
     Raises:
-        UserError: If there is no such format, the model cannot be imported, or another
-            format has no target spaces.
+        UserError: If there is no such format, the model cannot be imported, another
+            format has no target spaces, or the extra `convert` is not installed.
     """
+    require_extra("An import", "convert")
     if source_format not in READERS:
         raise UserError(
             f"--from must be one of {', '.join(READERS)}. Received: {source_format}."

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings.config import ExperimentConfig
@@ -32,12 +31,26 @@ def read_yaml(path: Path) -> dict[str, Any]:
         UserError: If it cannot be read, or has something else.
     """
     try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        content = parse_yaml(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as YAML: {error}") from error
     if not isinstance(content, dict):
         raise UserError(f"{path} must have settings, `name: value` in each line.")
     return content
+
+
+def parse_yaml(text: bytes) -> Any:
+    """Returns the content of a YAML text.
+
+    Raises:
+        ValueError: If it is damaged.
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(text.decode("utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def without_dropout(steps: Sequence[Any]) -> tuple[str, ...]:

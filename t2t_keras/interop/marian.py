@@ -12,8 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import yaml
-
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import NpzArrays
 from t2t_keras.interop.imported_model import (
@@ -22,6 +20,7 @@ from t2t_keras.interop.imported_model import (
     ReadArray,
     ReadWeight,
     embedding_options,
+    parse_yaml,
     read_yaml,
     without_dropout,
 )
@@ -192,8 +191,8 @@ def _read_settings(arrays: NpzArrays) -> dict[str, Any]:
         )
     content = arrays.read(_SETTINGS).tobytes().rstrip(b"\0")
     try:
-        settings = yaml.safe_load(content.decode("utf-8"))
-    except (ValueError, yaml.YAMLError) as error:
+        settings = parse_yaml(content)
+    except ValueError as error:
         raise UserError(f"{_SETTINGS} in {arrays.path} is damaged: {error}") from error
     if not isinstance(settings, dict):
         raise UserError(f"{_SETTINGS} in {arrays.path} has no settings.")

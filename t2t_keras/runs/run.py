@@ -404,9 +404,11 @@ class Run:
         from t2t_keras.runs.export.export_settings import (
             ExportSettings,
             check_one_model,
+            check_packages,
         )
         from t2t_keras.runs.export.formats import export_model
 
+        check_packages(export_format)
         check_one_model(export_format, ensemble_with, shortlist)
         of_others = "quantization", "allow_approximate"
         others = {name: options.pop(name) for name in of_others if name in options}

@@ -12,7 +12,7 @@ from typing import Any
 import tqdm
 from absl import app, flags, logging
 
-from t2t_keras.errors import UserError, did_you_mean, require_package
+from t2t_keras.errors import UserError, did_you_mean, require_extra, require_package
 from t2t_keras.files.atomic import STANDARD_OUTPUT, explain, name_in_errors
 from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.files.keras_import import check_backend
@@ -21,6 +21,7 @@ from t2t_keras.files.logs import log_to
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
+from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import help_text, setting_of_flag
 from t2t_keras.settings.setting import Setting
 
@@ -191,6 +192,12 @@ def require_flag(name: str) -> str:
 def flag_values(names: Sequence[str]) -> dict[str, Any]:
     """Returns the values of these flags by name."""
     return {name: flags.FLAGS[name].value for name in names}
+
+
+def check_filters(config: ExperimentConfig) -> None:
+    """Raises `MissingPackage` if --filter needs an extra that is not installed."""
+    if "language" in config.data.filter:
+        require_extra("--filter=language", "filters")
 
 
 def refuse_flags(names: Sequence[str], reason: str) -> None:

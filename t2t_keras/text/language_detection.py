@@ -5,8 +5,7 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
+from typing import Any
 
 from t2t_keras.text.languages import base_language
 
@@ -44,13 +43,16 @@ class LanguageDetector:
     """
 
     def __init__(self) -> None:
-        self._read: LanguageIdentifier | None = None
+        self._read: Any = None
         # The candidates are a state of py3langid's identifier.
         self._lock = threading.Lock()
 
     @property
-    def _identifier(self) -> LanguageIdentifier:
+    def _identifier(self) -> Any:
         if self._read is None:
+            # Of an extra, and reached by programs that need none.
+            from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
             self._read = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
         return self._read
 

@@ -11,14 +11,17 @@ def base_language(code: str) -> str:
 
 
 def language_name(code: str, *, own: bool = False) -> str:
-    """Returns the name of a language; the code if Babel does not know it.
+    """Returns the name of a language; the code without Babel or if it knows no name.
 
     Args:
         code: Code of the language, with "-" before a script or region.
         own: Whether the name is in the language itself, or in English.
     """
     # The import takes longer than most calls of programs that need no names.
-    from babel import Locale, UnknownLocaleError
+    try:
+        from babel import Locale, UnknownLocaleError
+    except ImportError:  # of an extra; training asks for names only to warn
+        return code
 
     try:
         name = Locale.parse(code, sep="-").get_display_name(None if own else "en")

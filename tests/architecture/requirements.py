@@ -5,11 +5,14 @@ would work only for users of the other.
 """
 
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from benchmarks.architecture import find_imports, find_modules, find_reachable
+from t2t_keras.errors import EXTRAS
 from tests.architecture.build_faults import THIRD_PARTY
 from tests.architecture.build_file import read_targets
 
@@ -78,3 +81,24 @@ def _entries(root: Path) -> list[str]:
     text = (root / "requirements_lock.txt").read_text(encoding="utf-8")
     lines = text.replace("\\\n", " ").splitlines()
     return [" ".join(line.split()) for line in lines if line.strip()]
+
+
+def extra_imports(root: Path, starts: Iterable[str]) -> set[tuple[str, str]]:
+    """Packages of extras that modules import when they are imported themselves.
+
+    Args:
+        root: Folder of the repository.
+        starts: Names of modules. All that they reach counts, and their functions, too.
+
+    Returns:
+        Pairs of a module's name and a package's.
+    """
+    modules = find_modules(root)
+    of_extras = {package for packages in EXTRAS.values() for package in packages}
+    found = set()
+    for start in starts:
+        for name in find_reachable(start, modules, inside_functions=True)[0]:
+            imports = find_imports(modules[name], inside_functions=False)
+            tops = {each.split(".")[0] for each in imports}
+            found |= {(name, package) for package in tops & of_extras}
+    return found

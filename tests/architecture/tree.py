@@ -12,6 +12,7 @@ FOLDERS = (
     ".ci",
     ".github",
     "benchmarks",
+    "client",
     "configs",
     "data",
     "docs",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from babel.core import get_global
 from sacrebleu.metrics.bleu import BLEU
 
 from t2t_keras.errors import MissingPackage, UserError
@@ -20,7 +21,11 @@ from t2t_keras.evaluation.comparison import (
 )
 from t2t_keras.evaluation.compound_bleu import tokenized_bleu
 from t2t_keras.evaluation.scoring_settings import METRICS, ScoringSettings
-from t2t_keras.evaluation.tokenizers import bleu_warnings, tokenizer_for
+from t2t_keras.evaluation.tokenizers import (
+    bleu_warnings,
+    has_no_spaces,
+    tokenizer_for,
+)
 from tests.reference import bleu_np
 
 WORDS = "Haus Baum see tor, U-Bahn »so« 3,5 %".split()
@@ -284,6 +289,13 @@ def test_the_language_chooses_the_tokenizer_as_sacrebleus_program_does(run_sacre
 )
 def test_a_language_has_one_tokenizer_however_it_is_written(languages, tokenizer):
     assert {tokenizer_for(language) for language in languages} == {tokenizer}
+
+
+def test_all_codes_of_a_language_have_its_tokenizer():
+    """All that Babel knows, which the core does not need."""
+    for code, shortest in get_global("language_aliases").items():
+        assert tokenizer_for(code) == tokenizer_for(shortest), code
+        assert has_no_spaces(code) == has_no_spaces(shortest), code
 
 
 @pytest.mark.parametrize("code", ["ja", "ko"])

@@ -5,7 +5,6 @@ tests/system/test_ctranslate2_export.py tests their results.
 
 import json
 import os
-import sys
 
 import ctranslate2
 import numpy as np
@@ -101,13 +100,6 @@ def test_nothing_is_overwritten(tmp_path):
 def test_an_unknown_quantization_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"one of float32, .*Received: int3"):
         write(tmp_path / "1", quantization="int3")
-    assert os.listdir(tmp_path) == []
-
-
-def test_without_ctranslate2_the_error_names_the_package(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(UserError, match=r'pip install "t2t_keras\[ctranslate2\]"'):
-        write(tmp_path / "1")
     assert os.listdir(tmp_path) == []
 
 

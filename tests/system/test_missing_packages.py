@@ -1,20 +1,40 @@
-"""Programs without the optional packages tensorflow-text and tensorflow-datasets."""
+"""Programs without optional packages: those of extras, TF-Text and TFDS."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
-from t2t_keras.errors import MissingPackage
+from t2t_keras import Run, import_model, read_settings
+from t2t_keras.errors import EXTRAS, MissingPackage
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.pictures.sentence_attention import attention_of_export
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.forked import REPOSITORY
+from tests.in_process import run_program
+from tests.serving.fake_server import serve, shout
 
 BLOCKED = ("tensorflow_text", "tensorflow_datasets")
+OF_EXTRAS = frozenset(module for modules in EXTRAS.values() for module in modules)
+# Extras, and programs that need them, with flags that are valid otherwise.
+FILTERED = "--dataset=reverse --filter=copied,language"
+NEEDS = (
+    ("serve", "serve --model_base_path=export"),
+    ("serve", "serve --server=localhost:8500 --translation_api_port=5000"),
+    ("report", "report run"),
+    ("report", "visualize --model_dir=run"),
+    ("report", "ablate --rows=configs/tiny.flags --output=study"),
+    ("convert", "convert --from=marian --input=run --model_dir=new"),
+    ("convert", "export --model_dir=run --format=transformers"),
+    ("ctranslate2", "export --model_dir=run --format=ctranslate2"),
+    ("filters", f"train {FILTERED} --model_dir=new"),
+    ("filters", f"rehearse {FILTERED} --model_dir=new"),
+    ("filters", f"prepare {FILTERED} --output=new"),
+)
 # Replaces `python -m t2t_keras.NAME`; a module that is None cannot be imported.
 START = """
 import runpy, sys
@@ -35,12 +55,66 @@ def blocked(monkeypatch):
     monkeypatch.delitem(sys.modules, "t2t_keras.text.graph_tokenizer", raising=False)
 
 
+@pytest.mark.parametrize(("extra", "command"), NEEDS)
+def test_a_program_names_the_extra_that_it_lacks_before_any_work(
+    extra, command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in EXTRAS[extra]:
+        monkeypatch.setitem(sys.modules, name, None)
+    # TensorFlow would be imported then.
+    monkeypatch.setattr("t2t_keras.settings.program.check_backend", None)
+    done = run_program(*command.split())
+    assert (done.status, done.stdout) == (2, "")
+    assert re.fullmatch(
+        rf"error: (t2t_keras\.\w+|--\w+=\w+) needs packages that are not installed "
+        rf"\({', '.join(EXTRAS[extra])}\): pip install \"t2t_keras\[{extra}\]\"\n",
+        done.stderr,
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_needs_no_extra(monkeypatch):
+    for name in OF_EXTRAS:
+        monkeypatch.setitem(sys.modules, name, None)
+    for program in sorted({command.split()[0] for _, command in NEEDS}):
+        assert run_program(program, "--help").status == 0
+
+
+def test_in_python_the_extra_is_named_too(tmp_path, monkeypatch):
+    for name in OF_EXTRAS:
+        monkeypatch.setitem(sys.modules, name, None)
+    run, new = Run(tmp_path / "run"), tmp_path / "new"
+    settings = read_settings("configs/tiny.flags", filter=["language"])
+    for extra, task in (
+        ("convert", lambda: run.export("transformers")),
+        ("ctranslate2", run.export_ctranslate2),
+        ("convert", lambda: import_model("marian", tmp_path, new)),
+        ("filters", lambda: run.train(settings)),
+    ):
+        with pytest.raises(MissingPackage, match=rf'install "t2t_keras\[{extra}\]"'):
+            task()
+    assert not new.exists()
+
+
 def write_text_files(folder):
     """Writes text files of 40 pairs and returns their paths."""
     lines = [" ".join(TEXT[i % 7 : i % 7 + 3]) for i in range(40)]
     for side in ("source", "target"):
         (folder / side).write_text("\n".join([*lines, ""]))
     return folder / "source", folder / "target"
+
+
+def small_run(folder):
+    """Writes text files; returns the settings of a run of two updates on them."""
+    source, target = write_text_files(folder)
+    sizes = "--num_layers=1 --d_model=16 --d_ff=16 --num_heads=2 --vocabulary_size=280"
+    batches = "--max_length=16 --tokens_per_batch=128 --max_shapes=1"
+    return (
+        *(f"--{split}_source={source}" for split in ("train", "dev", "test")),
+        *(f"--{split}_target={target}" for split in ("train", "dev", "test")),
+        *f"{sizes} {batches} --train_steps=2 --nojit_compile --beam_size=1".split(),
+    )
 
 
 def test_text_files_are_read_and_tokenized(blocked, tmp_path):
@@ -64,28 +138,40 @@ def test_what_needs_a_package_names_it(blocked, tmp_path):
             task()
 
 
-def run(name, *arguments, stdin=b""):
+def run(name, *arguments, stdin=b"", blocked=BLOCKED):
     return subprocess.run(
-        [sys.executable, "-c", START, ",".join(BLOCKED), name, *map(str, arguments)],
+        [sys.executable, "-c", START, ",".join(blocked), name, *map(str, arguments)],
         cwd=REPOSITORY,
         input=stdin,
         capture_output=True,
     )
 
 
+@pytest.mark.slow
+def test_the_core_needs_no_extra(tmp_path):
+    model_dir = tmp_path / "run"
+    for name, *flags in (
+        ("train", *small_run(tmp_path), "--save_steps=1", "--noexport_at_end"),
+        ("translate",),
+        ("evaluate",),
+        ("average", "--last=2"),
+        ("export",),
+    ):
+        arguments = (name, *flags, f"--model_dir={model_dir}")
+        done = run(*arguments, stdin=b"one two\n", blocked=OF_EXTRAS)
+        assert done.returncode == 0, done.stderr.decode()
+        assert b"t2t_keras[" not in done.stderr
+    for folder in ("export", "export_ids"):
+        assert (model_dir / folder / "1/saved_model.pb").is_file()
+    with serve(shout) as (address, _):
+        done = run("client", f"--server={address}", stdin=b"a\n", blocked=OF_EXTRAS)
+    assert (done.returncode, done.stdout) == (0, b"A\n"), done.stderr
+
+
 @pytest.mark.release
 def test_training_translation_and_export_of_ids_need_neither(tmp_path):
-    source, target = write_text_files(tmp_path)
     model_dir = tmp_path / "run"
-    trained = run(
-        "train",
-        f"--model_dir={model_dir}",
-        *(f"--{split}_source={source}" for split in ("train", "dev", "test")),
-        *(f"--{split}_target={target}" for split in ("train", "dev", "test")),
-        *("--vocabulary_size=280", "--max_length=16", "--tokens_per_batch=128"),
-        *("--max_shapes=1", "--num_layers=1", "--d_model=16", "--d_ff=16"),
-        *("--num_heads=2", "--train_steps=2", "--nojit_compile", "--beam_size=1"),
-    )
+    trained = run("train", *small_run(tmp_path), f"--model_dir={model_dir}")
     errors = trained.stderr.decode()
     assert trained.returncode == 0, errors
     # Detected at the end of the run, where hours of training must not be lost.

@@ -22,7 +22,8 @@ def environment(tmp_path_factory):
     come from the wheel.
     """
     folder = tmp_path_factory.mktemp("wheel")
-    own = make_environment(tmp_path_factory, folder / "env")
+    options = ("--no-deps", "--no-index")
+    own = make_environment(tmp_path_factory, folder / "env", ".", *options)
     paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     paths |= {path for path in site.getsitepackages() if Path(path).is_dir()}
     (own / "dependencies.pth").write_text("".join(f"{path}\n" for path in paths))

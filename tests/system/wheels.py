@@ -1,4 +1,4 @@
-"""The wheel of this checkout, in virtual environments that have nothing else."""
+"""Wheels of this checkout, in virtual environments that have nothing else."""
 
 import shutil
 import subprocess
@@ -10,20 +10,39 @@ import pytest
 from tests.forked import REPOSITORY
 from tests.make_once import make_once
 
-BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "configs", "data", "t2t_keras")
+BUILT_FROM = (
+    "LICENSE",
+    "README.md",
+    "client",
+    "configs",
+    "data",
+    "pyproject.toml",
+    "t2t_keras",
+)
 
 
-def make_environment(temporary: pytest.TempPathFactory, folder: Path) -> Path:
-    """Makes an environment with the wheel alone; returns its site-packages."""
-    wheel = make_once(temporary, "wheel", _build_wheel)
+def make_environment(
+    temporary: pytest.TempPathFactory, folder: Path, project: str, *options: str
+) -> Path:
+    """Makes an environment with the wheel of a project; returns its site-packages.
+
+    Args:
+        temporary: pytest's fixture `tmp_path_factory`.
+        folder: Folder of the environment.
+        project: Folder of the project's pyproject.toml in the checkout.
+        *options: Options of `pip install`.
+    """
+    wheel = make_once(
+        temporary, f"wheel of {project}", lambda folder: _build_wheel(folder, project)
+    )
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    install = [f"--python={folder}/bin/python", "install", "--no-deps", "--no-index"]
-    subprocess.run([sys.executable, "-m", "pip", *install, str(wheel)], check=True)
+    install = [f"--python={folder}/bin/python", "install", *options, str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
     (packages,) = (folder / "lib").glob("python*/site-packages")
     return packages
 
 
-def _build_wheel(folder: Path) -> Path:
+def _build_wheel(folder: Path, project: str) -> Path:
     # A copy, so that the build neither changes the checkout nor uses old build files.
     ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
     for name in BUILT_FROM:
@@ -32,8 +51,9 @@ def _build_wheel(folder: Path) -> Path:
         else:
             (folder / "tree").mkdir(exist_ok=True)
             shutil.copy(REPOSITORY / name, folder / "tree" / name)
-    build = ["wheel", "--no-deps", f"--wheel-dir={folder}", str(folder / "tree")]
-    subprocess.run([sys.executable, "-m", "pip", *build], check=True)
+    build = ["wheel", "--no-deps", f"--wheel-dir={folder}"]
+    command = [sys.executable, "-m", "pip", *build, str(folder / "tree" / project)]
+    subprocess.run(command, check=True)
     shutil.rmtree(folder / "tree")
     (wheel,) = folder.glob("*.whl")
     return wheel

@@ -1,5 +1,7 @@
 """Names of languages."""
 
+import sys
+
 from t2t_keras.text.languages import language_name
 
 
@@ -10,3 +12,8 @@ def test_names_are_english():
     assert language_name("xx") == "xx"
     assert language_name("de", own=True) == "Deutsch"
     assert language_name("letters", own=True) == "letters"
+
+
+def test_without_babel_the_name_is_the_code(monkeypatch):
+    monkeypatch.setitem(sys.modules, "babel", None)
+    assert language_name("de") == "de"

@@ -24,7 +24,7 @@ from typing import IO, TypeAlias
 
 import numpy as np
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, require_extra
 from t2t_keras.input_pipeline.corpora.corpus import (
     ChunkPairs,
     Corpus,
@@ -210,8 +210,10 @@ def is_in_another_language(source_language: str, target_language: str) -> ChunkF
     rarely sure, names and numbers never.
 
     Raises:
-        UserError: If a language cannot be detected.
+        UserError: If a language cannot be detected, or the extra `filters` is not
+            installed.
     """
+    require_extra("--filter=language", "filters")
     detector = LanguageDetector()
     sides = source_language, target_language
     known = detector.languages()

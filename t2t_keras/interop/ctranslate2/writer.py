@@ -65,9 +65,8 @@ def write_ctranslate2(
         `directory`.
 
     Raises:
-        UserError: If CTranslate2 is not installed or cannot translate with the model,
-            if the directory exists, or if the quantization or the activation is
-            unknown.
+        UserError: If CTranslate2 cannot translate with the model, if the directory
+            exists, or if the quantization or the activation is unknown.
         OSError: If the directory cannot be written.
 
     Source: `ctranslate2.specs` of CTranslate2 4.8, and its scores (tests/system).
@@ -109,18 +108,6 @@ def _config(pieces: Sequence[str], architecture: Architecture) -> dict[str, Any]
     }
 
 
-def _import_ctranslate2() -> Any:
-    try:
-        import ctranslate2
-        import ctranslate2.specs
-    except ImportError as error:
-        raise UserError(
-            "--format=ctranslate2 needs the package ctranslate2: "
-            'pip install "t2t_keras[ctranslate2]"'
-        ) from error
-    return ctranslate2
-
-
 def _activation(specs: Any, name: str) -> Any:
     """Returns CTranslate2's activation with a name of ours.
 
@@ -144,7 +131,9 @@ def _build_spec(
     weights: Weights, encodings: np.ndarray, architecture: Architecture
 ) -> Any:
     """Returns CTranslate2's specification of the model, including weights."""
-    specs, num_heads = _import_ctranslate2().specs, architecture.num_heads
+    from ctranslate2 import specs
+
+    num_heads = architecture.num_heads
     encoder_layers, decoder_layers = (
         sum(
             path.startswith(stack) and path.endswith("/attention/query_kernel")
@@ -248,8 +237,10 @@ def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
 
 def _check(directory: Path, pieces: Sequence[str]) -> None:
     """Raises `UserError` unless CTranslate2 loads and uses the written model."""
+    from ctranslate2 import Translator
+
     try:
-        translator = _import_ctranslate2().Translator(str(directory), intra_threads=1)
+        translator = Translator(str(directory), intra_threads=1)
         (result,) = translator.translate_batch(
             [[pieces[-1]]], max_decoding_length=4, return_scores=True
         )

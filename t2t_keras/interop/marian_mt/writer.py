@@ -7,8 +7,6 @@ Source: transformers 5, models/marian; measured against transformers
 import json
 from pathlib import Path
 
-import safetensors.numpy
-
 from t2t_keras.errors import UserError
 from t2t_keras.interop.marian_mt.arrays import make_arrays
 from t2t_keras.interop.marian_mt.names import EPSILON
@@ -47,6 +45,8 @@ def write_marian_mt(
         UserError: As `tokenizer_files`.
         OSError: If a file cannot be written.
     """
+    from safetensors.numpy import save_file
+
     ids = number_ids(model, vocabulary)
     for name, content in tokenizer_files(vocabulary).items():
         (folder / name).write_bytes(content)
@@ -58,7 +58,7 @@ def write_marian_mt(
     }.items():
         content = json.dumps(settings, indent=2, ensure_ascii=False)
         (folder / name).write_text(content, "utf-8")
-    safetensors.numpy.save_file(
+    save_file(
         make_arrays(model, ids),
         folder / "model.safetensors",
         metadata={"format": "pt"},  # without it transformers refuses the file

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_keras.decoding.sampling_settings import SamplingSettings
-from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.errors import UserError, did_you_mean, require_extra
 from t2t_keras.serving import signature
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.setting import Settings, setting, settings_of
@@ -176,6 +176,13 @@ class ExportSettings(Settings):
             *_TEXT_SIGNATURES,
             *(name for name, has_it in optional.items() if has_it),
         )
+
+
+def check_packages(export_format: str) -> None:
+    """Raises `MissingPackage` if a format needs an extra that is not installed."""
+    extra = {"ctranslate2": "ctranslate2", "transformers": "convert"}.get(export_format)
+    if extra:
+        require_extra(f"--format={export_format}", extra)
 
 
 def check_one_model(

@@ -7,6 +7,7 @@ from t2t_keras.runs.export.export_settings import (
     SAVED_MODELS,
     ExportSettings,
     check_one_model,
+    check_packages,
 )
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
@@ -35,8 +36,8 @@ def export_model(
         allow_approximate: As in `export_transformers`.
 
     Raises:
-        UserError: If there is no such format, it has no such model, or the settings
-            exceed what the model can do.
+        UserError: If there is no such format, it has no such model, it needs packages
+            that are not installed, or the settings exceed what the model can do.
         OSError: If the version cannot be written.
     """
     if export_format not in FORMATS:
@@ -44,6 +45,7 @@ def export_model(
             f"--format must be one of {', '.join(FORMATS)}. Received: "
             f"{export_format}.{did_you_mean(str(export_format), FORMATS)}"
         )
+    check_packages(export_format)
     # Each imports its packages only when it is used.
     if export_format in SAVED_MODELS:
         from t2t_keras.runs.export.saved_model import export_saved_model
