@@ -186,11 +186,11 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "offset_QC == -1",
     ),
     Mutation(
-        "a list of sizes in a configuration file is one size",
-        "t2t_keras.serving.proto_files",
-        "_add_field",
-        "_FIELD.LABEL_REPEATED if label else _FIELD.LABEL_OPTIONAL",
-        "_FIELD.LABEL_OPTIONAL",
+        "a file of TLS keys is one of settings of monitoring",
+        "t2t_keras.serving.config_protos",
+        "ssl_config",
+        "_message('SSLConfig')",
+        "_message('MonitoringConfig')",
     ),
     Mutation(
         "CTranslate2 reads targets by the vocabulary of the source",
