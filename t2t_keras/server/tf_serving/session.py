@@ -1,8 +1,8 @@
 """TensorFlow 1 session of a SavedModel, as servers in C++ run it.
 
 Never `tf.saved_model.load`: it binds variables by object, and so hides faults of an
-export that every real server would meet. Python's own checks of what is fed are left
-out for the same reason: TensorFlow's runtime is what answers.
+export that every real server would meet. Python's checks and conversions of what is
+fed are left out for the same reason: TensorFlow's runtime is what answers.
 """
 
 import contextlib
@@ -49,8 +49,7 @@ _SPARE_THREADS = 2
 # Between two looks at whether a request that waits was canceled.
 _POLL_SECONDS = 0.05
 
-# Values of `RunOptions.inter_op_thread_pool`. Messages that stop a step must not wait
-# for a thread that another step occupies. With several devices TensorFlow takes the
+# Values of `RunOptions.inter_op_thread_pool`. With several devices TensorFlow takes the
 # pool in any case.
 SHARED_POOL, OWN_THREAD = 0, -1
 
