@@ -75,7 +75,7 @@ def compiled_outputs(meta_graph: MetaGraphDef) -> set[str]:
         info.name
         for contract in meta_graph.signature_def.values()
         for info in contract.outputs.values()
-        if is_compiled(info.name)
+        if ":" in info.name and is_compiled(info.name)
     }
 
 
