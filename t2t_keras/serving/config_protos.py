@@ -48,4 +48,4 @@ def monitoring_config() -> Any:
 
 
 def _message(name: str) -> Any:
-    return load_messages("server_configs.proto", "tensorflow.serving")[name]()
+    return load_messages()[f"tensorflow.serving.{name}"]()

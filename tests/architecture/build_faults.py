@@ -66,6 +66,7 @@ def third_party_label(module: str) -> str:
         "google": "protobuf",
         "grpc": "grpcio",
         "grpc_health": "grpcio_health_checking",
+        "grpc_tools": "grpcio_tools",
         "tensorflow_serving": "tensorflow_serving_api",
         "xdist": "pytest_xdist",
         "yaml": "pyyaml",

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from t2t_keras.server.tf_serving import development_server
 from tests.forked import ForkedProcess
 from tests.in_process import run_program
 from tests.server.tf_serving.clients import Client, refusal, wait_until
@@ -261,9 +260,7 @@ REFUSED = (
 )
 
 
-def test_bad_flags_are_refused(tmp_path, base, monkeypatch):
-    # Its effect would outlast this test.
-    monkeypatch.setattr(development_server, "disable_xla", lambda: None)
+def test_bad_flags_are_refused(tmp_path, base):
     bad, labels = tmp_path / "bad", tmp_path / "labels"
     bad.write_text("allowed_batch_sizes: [3]")
     labels.write_text(
@@ -287,10 +284,8 @@ def test_bad_flags_are_refused(tmp_path, base, monkeypatch):
             assert message.format(**names) in done.stderr, (arguments, done.stderr)
 
 
-def test_what_tensorflow_serving_accepts_is_accepted(tmp_path, monkeypatch):
+def test_what_tensorflow_serving_accepts_is_accepted(tmp_path):
     """As its image starts it, whose base path need not exist beside the file."""
-    # Otherwise XLA would be disabled for the rest of this process.
-    monkeypatch.setattr(development_server, "disable_xla", lambda: None)
     file = tmp_path / "models.config"
     file.write_text('model_config_list { config { name: "no path" } }')
     done = run_program(

@@ -59,7 +59,7 @@ class ServerCore:
         Args:
             request: A `PredictRequest`.
             timeout_seconds: Time left for the request; None for no limit.
-            cancel_token: Stops the work when it is canceled.
+            cancel_token: Keeps a run that waits from being begun.
         """
         spec = _model_spec(request)
         with self.models.use(spec) as (number, servable):

@@ -42,7 +42,7 @@ from t2t_keras.server.tf_serving.loading import Loader
 from t2t_keras.server.tf_serving.metrics import Metrics
 from t2t_keras.server.tf_serving.models import Models, WatchOptions
 from t2t_keras.server.tf_serving.rest_api import RestOptions, rest_app
-from t2t_keras.server.tf_serving.session import disable_xla, session_config
+from t2t_keras.server.tf_serving.session import session_config
 from t2t_keras.server.tf_serving.settings import ServerSettings
 from t2t_keras.server.tf_serving.versions import Retries
 from t2t_keras.server.tf_serving.watching import Log, Watch, describe_error
@@ -58,6 +58,8 @@ from t2t_keras.server.workers import Workers
 
 # By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25.0
+# After that nobody waits for an answer.
+_CLOSE_SECONDS = 1.0
 # A year is as good as no limit, and no clock overflows that it is added to.
 _NO_LIMIT_SECONDS = 365 * 24 * 60 * 60.0
 
@@ -125,7 +127,7 @@ def running_server(
         health = portal.call(HealthService)
         loader = _loader(settings, scheduler, metrics)
         models = Models(loader, _watch_options(settings), log=log)
-        stack.callback(models.close)
+        stack.callback(models.close, _CLOSE_SECONDS)
         _load_models(
             settings, config, models, stack, lambda: portal.call(health.stop_serving)
         )
@@ -275,10 +277,6 @@ def _rest_options(settings: ServerSettings) -> RestOptions:
 def _loader(
     settings: ServerSettings, scheduler: BatchScheduler | None, metrics: Metrics
 ) -> Loader:
-    if not (
-        settings.xla_cpu_compilation_enabled or settings.xla_gpu_compilation_enabled
-    ):
-        disable_xla()
     parallelism = settings.tensorflow_session_parallelism
     config = session_config(
         intra_op=settings.tensorflow_intra_op_parallelism or parallelism,
@@ -295,6 +293,8 @@ def _loader(
         metrics,
         settings.saved_model_tags.split(","),
         settings.enable_per_model_batching_parameters,
+        xla=settings.xla_cpu_compilation_enabled
+        or settings.xla_gpu_compilation_enabled,
     )
 
 

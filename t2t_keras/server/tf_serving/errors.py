@@ -70,6 +70,16 @@ def cancelled() -> ServingError:
     return ServingError(grpc.StatusCode.CANCELLED, "The request was canceled.")
 
 
+def xla_disabled() -> ServingError:
+    """Returns the error of a request that only a server with XLA can answer."""
+    return ServingError(
+        grpc.StatusCode.INTERNAL,
+        "XLA compilation disabled. Part of this signature is compiled by XLA: start "
+        "the server with --xla_cpu_compilation_enabled, or "
+        "--xla_gpu_compilation_enabled for a GPU, or export without --xla.",
+    )
+
+
 def from_exception(error: Exception) -> ServingError:
     """Returns the status of an exception; TensorFlow's codes are gRPC's."""
     if isinstance(error, ServingError):

@@ -7,11 +7,9 @@ request, so that no request fails because of another.
 Shapes: each array that is fed or fetched is [B, ...], B rows of a request or batch.
 """
 
-import contextlib
 import itertools
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import grpc
@@ -68,8 +66,8 @@ class JoinedRun:
             feeds: Tensor names, and [B, ...] each, with one B.
             fetches: Tensor names.
             timeout_seconds: Maximum time to wait; None for no limit.
-            cancel_token: Ends the waiting when it is canceled. A batch is stopped when
-                all its requests are canceled.
+            cancel_token: Ends the waiting when it is canceled. A request that is not
+                in a batch yet does not run; a batch is finished.
 
         Returns:
             [B, ...] each.
@@ -191,8 +189,7 @@ class JoinedRun:
         if None not in deadlines:
             left = max(each for each in deadlines if each is not None)
             left -= time.monotonic()
-        with _cancelled_by_all(tasks) as cancel_token:
-            outputs = self._run(feeds, names, left, cancel_token)
+        outputs = self._run(feeds, names, left)
         for output in outputs:
             if output.ndim == 0:
                 raise failed_precondition("Batched output tensor has 0 dimensions")
@@ -207,26 +204,6 @@ class JoinedRun:
 def _deadline(timeout_seconds: float | None) -> float | None:
     """Returns the end of a time from now, on the clock of `time.monotonic`."""
     return None if timeout_seconds is None else time.monotonic() + timeout_seconds
-
-
-@contextlib.contextmanager
-def _cancelled_by_all(tasks: Sequence[QueuedRequest]) -> Iterator[CancelToken]:
-    """Yields a token that is canceled when those of all tasks are."""
-    all_tasks, lock = CancelToken(), threading.Lock()
-    waiting = len(tasks)
-
-    def leave() -> None:
-        nonlocal waiting
-        with lock:
-            waiting -= 1
-            last = not waiting
-        if last:
-            all_tasks.cancel()
-
-    with contextlib.ExitStack() as stack:
-        for task in tasks:
-            stack.enter_context(task.cancel_token.calling(leave))
-        yield all_tasks
 
 
 def _count_rows(feeds: Feeds) -> int:

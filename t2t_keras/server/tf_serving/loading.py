@@ -68,6 +68,7 @@ class Loader:
         tags: Tags of the graph in a SavedModel.
         per_model_batching: Whether sizes and times of batches are read from a file of
             each version. One without the file runs each request by itself.
+        xla: Whether signatures that XLA compiles may run.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Loader:
         metrics: Metrics | None = None,
         tags: Sequence[str] = ("serve",),
         per_model_batching: bool = False,
+        xla: bool = True,
     ):
         self._session_config = session_config
         self._scheduler = scheduler
@@ -85,6 +87,7 @@ class Loader:
         self._metrics = metrics or Metrics()
         self._tags = tags
         self._per_model_batching = per_model_batching
+        self._xla = xla
         self._loading = threading.Lock()
         self._background = ThreadPoolExecutor(1, "warm-up", initializer=_lower_priority)
 
@@ -97,7 +100,9 @@ class Loader:
         batching = self._batching_options(directory)
         # The tokenizer's library prints a line when it is first used.
         with self._loading, quiet_start_up():
-            session = ModelSession(directory, self._session_config, self._tags)
+            session = ModelSession(
+                directory, self._session_config, self._tags, self._xla
+            )
             run: RunFn = session.run
             background: RunFn = functools.partial(session.run, thread_pool=OWN_THREAD)
             if self._scheduler is not None and batching is not None:

@@ -37,7 +37,7 @@ def predict(
         request: A `PredictRequest`.
         timeout_seconds: Time left for the request; None for no limit.
         max_rows: Maximum size of an input's first dimension; None for no limit.
-        cancel_token: Stops the run when it is canceled.
+        cancel_token: Keeps a run that waits from being begun.
 
     Raises:
         ServingError: If the request is too large or does not fit a signature, or

@@ -1,30 +1,37 @@
 """TensorFlow 1 session of a SavedModel, as servers in C++ run it.
 
 Never `tf.saved_model.load`: it binds variables by object, and so hides faults of an
-export that every real server would meet. Python's own checks of what is fed are left
-out for the same reason: TensorFlow's runtime is what answers.
+export that every real server would meet. Python's checks and conversions of what is
+fed are left out for the same reason: TensorFlow's runtime is what answers.
 """
 
-import ctypes
-import functools
+import contextlib
+import math
 import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.client import pywrap_tf_session
+from tensorflow.core.framework import types_pb2
 
-from t2t_keras.server.tf_serving.cancellation import StepCancellation
 from t2t_keras.server.tf_serving.errors import (
     ServingError,
+    cancelled,
     deadline_exceeded,
     failed_precondition,
     from_exception,
     invalid_argument,
     not_found,
+    xla_disabled,
+)
+from t2t_keras.server.tf_serving.graphs import (
+    compiled_outputs,
+    read_meta_graph,
+    shapeless_inputs,
 )
 from t2t_keras.server.workers import CancelToken
 from t2t_keras.serving.config_protos import read_text_proto
@@ -34,16 +41,15 @@ try:
 except ImportError:
     tensorflow_text = None  # models of ids need none
 
-GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
-
 # A loop holds its thread until it ends: with one thread per core, long translations
 # would keep out short ones. With 16 threads on two cores, each takes 1.4 times as long.
 _FEWEST_STEPS = 4
-# Threads that steps leave free, for the messages that stop them.
+# Threads that steps leave free, to load other versions.
 _SPARE_THREADS = 2
+# Between two looks at whether a request that waits was canceled.
+_POLL_SECONDS = 0.05
 
-# Values of `RunOptions.inter_op_thread_pool`. Messages that stop a step must not wait
-# for a thread that another step occupies. With several devices TensorFlow takes the
+# Values of `RunOptions.inter_op_thread_pool`. With several devices TensorFlow takes the
 # pool in any case.
 SHARED_POOL, OWN_THREAD = 0, -1
 
@@ -111,6 +117,8 @@ class ModelSession:
         directory: Directory of the version.
         config: Threads of the session; `None` for `session_config`'s defaults.
         tags: Tags of the graph to load.
+        xla: Whether signatures that XLA compiles may run. As a stock server does, one
+            without XLA loads them, and refuses their requests.
 
     Raises:
         ServingError: If it cannot be loaded.
@@ -121,28 +129,29 @@ class ModelSession:
         directory: Path,
         config: tf.compat.v1.ConfigProto | None = None,
         tags: Sequence[str] = ("serve",),
+        xla: bool = True,
     ):
         chosen: Any = session_config() if config is None else config
         threads = chosen.session_inter_op_thread_pool[0].num_threads
         steps = max(threads - _SPARE_THREADS, 1) if threads else _FEWEST_STEPS
-        self._graph = tf.Graph()
-        self._session = tf.compat.v1.Session(graph=self._graph, config=chosen)
+        self._free_steps = threading.Semaphore(steps)
+        graph = tf.Graph()
+        self._session = tf.compat.v1.Session(graph=graph, config=chosen)
         try:
-            with self._graph.as_default():
-                meta_graph = tf.compat.v1.saved_model.loader.load(
-                    self._session, list(tags), str(directory)
+            meta_graph = read_meta_graph(directory, tags)
+            with graph.as_default():
+                inputs = shapeless_inputs(meta_graph)
+                tf.compat.v1.saved_model.loader.load(
+                    self._session, list(tags), str(directory), input_map=inputs
                 )
             self.signatures = dict(meta_graph.signature_def)
             self._tensors = {
-                info.name: self._graph.get_tensor_by_name(info.name)
+                info.name: graph.get_tensor_by_name(info.name)
                 for contract in self.signatures.values()
                 for info in [*contract.inputs.values(), *contract.outputs.values()]
                 if ":" in info.name  # an operation that initializes has no tensor
-            }
-            self._cancellation = StepCancellation(self._graph, self._outputs(), steps)
-            self._session._extend_graph()
-            # The first time takes as long as a small translation.
-            self._cancellation.prepare(functools.partial(self._run_ops, []))
+            } | inputs
+            self._refused = set() if xla else compiled_outputs(meta_graph)
         except Exception as error:
             self._session.close()
             raise _load_error(error) from error
@@ -161,98 +170,78 @@ class ModelSession:
             feeds: Tensor names of signatures, and their values.
             fetches: Tensor names of one signature.
             timeout_seconds: Time after which the runtime stops; None for no limit.
-            cancel_token: Stops the run when it is canceled.
+            cancel_token: Keeps a run that waits for others from being begun.
             thread_pool: `SHARED_POOL`; or `OWN_THREAD`, that of the caller, which has a
                 priority of its own.
 
         Raises:
             ServingError: As the runtime has it: another type, a failed assertion,
-                a deadline. CANCELLED if the request was canceled.
+                a deadline. CANCELLED if the request was canceled before it began.
         """
         for name in fetches:
             if name not in self._tensors:
                 raise invalid_argument(f"FetchOutputs {name}: output index too large")
+        if not self._refused.isdisjoint(fetches):
+            raise xla_disabled()
+        self._check_types(feeds)
+        end = math.inf
+        if timeout_seconds is not None:
+            end = time.monotonic() + timeout_seconds
         tensors = [self._tensors[name] for name in fetches]
         fed = {self._tensors[name]: value for name, value in feeds.items()}
-        targets = self._cancellation.targets(fetches)
-        start = time.monotonic()
-
-        def step(own_feeds: Mapping[tf.Tensor, np.ndarray]) -> Sequence[Any]:
-            left = timeout_seconds
-            if left is not None:
-                left -= time.monotonic() - start
-            all_feeds = {**fed, **own_feeds}
-            return self._run_ops(tensors, targets, all_feeds, left, thread_pool)
-
-        values = self._cancellation.run(
-            step,
-            functools.partial(self._run_ops, []),
-            cancel_token or CancelToken(),
-            timeout_seconds,
-        )
+        options = tf.compat.v1.RunOptions(inter_op_thread_pool=thread_pool)
+        with self._step(end, cancel_token or CancelToken()):
+            if timeout_seconds is not None:
+                left = end - time.monotonic()
+                options.timeout_in_ms = max(int(left * 1000), 1)  # 0 is no limit
+            try:
+                values = self._session.run(tensors, fed, options)
+            except tf.errors.OpError as error:
+                # Python's session adds what it knows of the graph to the message.
+                raise from_exception(error.__context__ or error) from error
+            except RuntimeError as error:
+                # Unloaded meanwhile, as when the server stops.
+                raise cancelled() from error
         return [
             np.asarray(value, object if tensor.dtype == tf.string else None)
             for tensor, value in zip(tensors, values, strict=True)
-        ]
-
-    def _run_ops(
-        self,
-        fetches: Sequence[tf.Tensor],
-        targets: Sequence[tf.Operation],
-        feeds: Mapping[tf.Tensor, np.ndarray],
-        timeout_seconds: float | None = None,
-        thread_pool: int = OWN_THREAD,
-    ) -> Sequence[Any]:
-        """Runs parts of the graph; returns the values of the fetches."""
-        options = tf.compat.v1.RunOptions(inter_op_thread_pool=thread_pool)
-        if timeout_seconds is not None:
-            if timeout_seconds <= 0:
-                raise deadline_exceeded()
-            options.timeout_in_ms = max(int(timeout_seconds * 1000), 1)
-        fed = {tensor._as_tf_output(): value for tensor, value in feeds.items()}
-        buffer = pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())
-        try:
-            return pywrap_tf_session.TF_SessionRun_wrapper(
-                self._session._session,
-                buffer,
-                fed,
-                [tensor._as_tf_output() for tensor in fetches],
-                [operation._c_op for operation in targets],
-                None,
-            )
-        except tf.errors.OpError as error:
-            raise from_exception(error) from error
-        except TypeError as error:
-            # NumPy dtype unsupported by TensorFlow.
-            raise invalid_argument(str(error)) from error
-        finally:
-            pywrap_tf_session.TF_DeleteBuffer(buffer)
-
-    def _outputs(self) -> list[dict[str, tf.Tensor]]:
-        """Returns the output tensors of each signature by their names."""
-        return [
-            {
-                info.name: self._tensors[info.name]
-                for info in contract.outputs.values()
-                if info.name in self._tensors
-            }
-            for contract in self.signatures.values()
         ]
 
     def close(self) -> None:
         """Frees the variables; running requests are canceled."""
         self._session.close()
 
+    def _check_types(self, feeds: Mapping[str, np.ndarray]) -> None:
+        """Refuses values of other types, which Python's session would convert."""
+        for index, name in enumerate(sorted(feeds)):
+            expected = self._tensors[name].dtype
+            if feeds[name].dtype != expected.as_numpy_dtype:
+                raise invalid_argument(
+                    f"Expects arg[{index}] to be {_type_name(expected)} but "
+                    f"{_type_name(tf.as_dtype(feeds[name].dtype))} is provided"
+                )
 
-def disable_xla() -> None:
-    """Has TensorFlow refuse to compile, in this process and for good.
+    @contextlib.contextmanager
+    def _step(self, end: float, cancel_token: CancelToken) -> Iterator[None]:
+        """Waits until a step may begin, and counts it until it ends."""
+        while True:
+            if cancel_token.cancelled:
+                raise cancelled()
+            left = end - time.monotonic()
+            if left <= 0:
+                raise deadline_exceeded()
+            if self._free_steps.acquire(timeout=min(left, _POLL_SECONDS)):
+                break
+        try:
+            yield
+        finally:
+            self._free_steps.release()
 
-    TensorFlow Serving does the same unless it is started with a flag for XLA: an
-    export that needs the compiler answers "XLA compilation disabled".
-    """
-    library = Path(tf.__file__).parent / "libtensorflow_cc.so.2"
-    # The mangled name of tensorflow::DisableXlaCompilation().
-    ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()
+
+def _type_name(dtype: tf.DType) -> str:
+    """Returns the name in the runtime's messages: "float" for float32."""
+    name = types_pb2.DataType.Name(dtype.as_datatype_enum)
+    return name.removeprefix("DT_").lower()
 
 
 def _load_error(error: Exception) -> ServingError:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from t2t_keras.errors import UserError
 from t2t_keras.server.tf_serving.errors import from_exception, invalid_argument
-from t2t_keras.server.tf_serving.session import GRAPH_FILES
+from t2t_keras.server.tf_serving.graphs import GRAPH_FILES
 
 Log = Callable[[str], None]
 

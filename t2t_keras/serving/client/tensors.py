@@ -4,6 +4,7 @@ Python values become tensors of a request. Those of an answer become lists, whic
 checked against the contract of their signature.
 """
 
+import enum
 import math
 import struct
 from collections.abc import Mapping, Sequence
@@ -17,12 +18,12 @@ from t2t_keras.serving import signature
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.proto_files import load_messages
 
-# In a package of our own, so that none is taken for TensorFlow Serving's.
-_MESSAGES = load_messages("prediction_service.proto", "t2t_keras.serving")
-DataType = _MESSAGES["DataType"]
-PredictRequest = _MESSAGES["PredictRequest"]
-PredictResponse = _MESSAGES["PredictResponse"]
-TensorProto = _MESSAGES["TensorProto"]
+_MESSAGES = load_messages()
+PredictRequest = _MESSAGES["tensorflow.serving.PredictRequest"]
+PredictResponse = _MESSAGES["tensorflow.serving.PredictResponse"]
+TensorProto = _MESSAGES["tensorflow.serving.TensorProto"]
+_DTYPES = TensorProto.DESCRIPTOR.fields_by_name["dtype"].enum_type.values
+DataType: Any = enum.IntEnum("DataType", {each.name: each.number for each in _DTYPES})
 
 
 def string_tensor(values: Sequence[str | bytes]) -> Message:

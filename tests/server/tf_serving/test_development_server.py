@@ -17,13 +17,7 @@ from tests.server.tf_serving.warm_up_requests import predict_log, write
 
 
 def settings_of(base, **changes):
-    """Settings that do not disable XLA for the rest of this process."""
-    settings = {
-        "model_base_path": str(base),
-        "model_name": "translate",
-        "port": 0,
-        "xla_cpu_compilation_enabled": True,
-    }
+    settings = {"model_base_path": str(base), "model_name": "translate", "port": 0}
     return ServerSettings(**settings | changes)
 
 

@@ -91,7 +91,6 @@ def test_a_server_whose_watch_ends_is_not_serving(base, tmp_path, monkeypatch):
         port=0,
         enable_grpc_healthcheck_service=True,
         file_system_poll_wait_seconds=0.05,
-        xla_cpu_compilation_enabled=True,
     )
     with running_server(settings, lines.append) as server:
         client = Client(f"localhost:{server.port}")

@@ -150,7 +150,7 @@ REFUSALS = (
     ),
     ("GET", "/v1/models/foo/metadata", None, 404, NO_MODEL),
     ("POST", f"{MODEL}/labels/x:predict", TEXTS, 400, "Unrecognized servable version"),
-    ("POST", PREDICT, "", 400, "JSON Parse error: The document is empty"),
+    ("POST", PREDICT, "", 400, "JSON Parse error: Expecting value"),
     (
         "POST",
         PREDICT,

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.server.tf_serving.errors import ServingError
-from t2t_keras.server.tf_serving.session import ModelSession
-from tests.forked import run_python
+from t2t_keras.server.tf_serving.session import ModelSession, session_config
+from t2t_keras.server.workers import CancelToken
 from tests.server.tf_serving.clients import wait_until
 
 
@@ -17,12 +17,13 @@ def texts(*values):
     return np.array(values, object)
 
 
-def run(session, signature, timeout=None, **inputs):
+def run(session, signature, timeout=None, cancel_token=None, **inputs):
     contract = session.signatures[signature]
     feeds = {contract.inputs[name].name: value for name, value in inputs.items()}
     names = sorted(contract.outputs)
     fetches = [contract.outputs[name].name for name in names]
-    return dict(zip(names, session.run(feeds, fetches, timeout), strict=True))
+    values = session.run(feeds, fetches, timeout, cancel_token)
+    return dict(zip(names, values, strict=True))
 
 
 @pytest.mark.parametrize("signature", ["picky", "picky_inside"])
@@ -33,25 +34,6 @@ def test_the_message_of_an_assertion_reaches_the_client(session, signature):
         assert caught.value.code.name == "INVALID_ARGUMENT"
     outputs = run(session, signature, text=texts(b"bread"))
     assert outputs["translation"].tolist() == [b"BREAD"]
-
-
-def test_an_error_is_found_without_preparing_the_graph_again(session, monkeypatch):
-    """TensorFlow does so for each set of fetches, targets and feeds, for seconds."""
-    sets, run_ops = [], session._run_ops
-
-    def record(fetches, targets, feeds, *others):
-        names = [each.name for each in (*fetches, *targets, *feeds)]
-        if fetches:
-            sets.append(sorted(names))
-        return run_ops(fetches, targets, feeds, *others)
-
-    monkeypatch.setattr(session, "_run_ops", record)
-    run(session, "picky_inside", text=texts(b"bread"))
-    for _ in range(20):
-        with pytest.raises(ServingError, match="poison is not food"):
-            run(session, "picky_inside", text=texts(b"poison"))
-    assert len(sets) > 1
-    assert all(each == sets[0] for each in sets)
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
@@ -106,26 +88,60 @@ def test_a_keras_object_on_the_root_is_detected(tmp_path):
     assert caught.value.code.name == "FAILED_PRECONDITION"
 
 
-WITH_AND_WITHOUT_XLA = """
-import sys
-import numpy as np
-from t2t_keras.server.tf_serving.session import ModelSession, disable_xla
-session = ModelSession(sys.argv[1])
-contract = session.signatures["compiled"]
-feeds = {contract.inputs["x"].name: np.array([1.5], np.float32)}
-fetches = [contract.outputs["y"].name]
-if sys.argv[2] == "without":
-    disable_xla()
-print(session.run(feeds, fetches))
-"""
+def test_xla_is_refused_as_in_a_stock_server(saved, session):
+    one = np.array([1.5], np.float32)
+    assert run(session, "compiled", x=one)["y"].tolist() == [3.0]
+    without = ModelSession(saved / "1", xla=False)
+    with pytest.raises(ServingError, match="INTERNAL: XLA compilation disabled"):
+        run(without, "compiled", x=one)
+    # Signatures that XLA does not compile.
+    outputs = run(without, "picky_inside", text=texts(b"a"))
+    assert outputs["translation"].tolist() == [b"A"]
+    without.close()
 
 
-@pytest.mark.slow
-def test_xla_is_refused_as_in_a_stock_server(saved):
-    """In another process, because XLA cannot be enabled again."""
+def test_a_value_of_another_type_is_refused_and_not_converted(session):
+    with pytest.raises(ServingError) as caught:
+        run(session, "busy", seconds=np.array([0.0]))
+    assert caught.value.message == "Expects arg[0] to be float but double is provided"
+    assert caught.value.code.name == "INVALID_ARGUMENT"
 
-    def answer(xla):
-        return run_python("-c", WITH_AND_WITHOUT_XLA, saved / "1", xla)
 
-    assert b"3." in answer("with").stdout
-    assert b"INTERNAL: XLA compilation disabled" in answer("without").stderr
+@pytest.fixture
+def narrow_session(saved):
+    """A session that runs one request at a time."""
+    session = ModelSession(saved / "2", session_config(inter_op=1))
+    yield session
+    session.close()
+
+
+@pytest.mark.parametrize("reason", ["CANCELLED", "DEADLINE_EXCEEDED"])
+def test_a_request_that_nobody_waits_for_is_not_begun(narrow_session, tmp_path, reason):
+    first, second = tmp_path / "first", tmp_path / "second"
+    timeout = 0.2 if reason == "DEADLINE_EXCEEDED" else None
+    token = CancelToken()
+    with ThreadPoolExecutor(2) as pool:
+        running = pool.submit(run, narrow_session, "wait", text=texts(bytes(first)))
+        try:
+            wait_until(Path(f"{first}.begun").exists)
+            inputs = {"text": texts(bytes(second))}
+            waiting = pool.submit(run, narrow_session, "wait", timeout, token, **inputs)
+            if not timeout:
+                token.cancel()
+            with pytest.raises(ServingError, match=reason):
+                waiting.result(60)
+            assert not running.done()
+        finally:
+            first.touch()
+            second.touch()
+        assert running.result()["translation"].tolist() == [bytes(first).upper()]
+    assert not Path(f"{second}.begun").exists()
+    # Its place is free again.
+    assert run(narrow_session, "serving_default", text=texts(b"a"))
+
+
+def test_a_session_that_was_closed_answers_that_requests_are_canceled(saved):
+    session = ModelSession(saved / "2")
+    session.close()
+    with pytest.raises(ServingError, match="CANCELLED"):
+        run(session, "serving_default", text=texts(b"a"))
