@@ -99,8 +99,8 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags, the input or packages are missing."""
-    _OPTIONS.read()
     require_extra("t2t_keras.convert", "convert")
+    _OPTIONS.read()
 
 
 if __name__ == "__main__":

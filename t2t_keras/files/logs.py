@@ -14,7 +14,9 @@ _ABOVE_ALL = logging.CRITICAL + 1
 
 
 class LineHandler(logging.Handler):
-    """Handler that passes on each record as a line, "warning: " before a warning.
+    """Handler that passes on each record as a line, with its level from WARNING on.
+
+    The traceback of an exception follows.
 
     Args:
         write: Called with each line.
@@ -26,8 +28,10 @@ class LineHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Passes on a record."""
-        is_warning = record.levelno >= logging.WARNING
-        self._write(f"{'warning: ' if is_warning else ''}{record.getMessage()}")
+        line = self.format(record)
+        if record.levelno >= logging.WARNING:
+            line = f"{record.levelname.lower()}: {line}"
+        self._write(line)
 
 
 @contextlib.contextmanager
@@ -41,7 +45,8 @@ def log_to(write: Callable[[str], object], *, alone: bool = False) -> Iterator[N
     logger, handler = logging.getLogger(_PACKAGE), LineHandler(write)
     level, propagates = logger.level, logger.propagate
     logger.addHandler(handler)
-    if logger.getEffectiveLevel() > logging.INFO:
+    # An inherited level may change in the block, as absl's verbosity does.
+    if level == logging.NOTSET or level > logging.INFO:
         logger.setLevel(logging.INFO)
     logger.propagate = propagates and not alone
     try:

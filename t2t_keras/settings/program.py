@@ -36,6 +36,7 @@ def run(  # noqa: PLR0913 - every option of a program
     takes_arguments: bool = False,
     check: Callable[..., object] = lambda *_: None,
     backend: str = "tensorflow",
+    log_line: Callable[[str], object] | None = None,
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
@@ -57,6 +58,7 @@ def run(  # noqa: PLR0913 - every option of a program
             it must not import itself. Raises `UserError` for invalid flags.
         backend: Backend of Keras that the program runs on, if it needs TensorFlow.
             Another one in KERAS_BACKEND is an error.
+        log_line: Called with each line of the log. Default: `log`.
     """
     prepare_standard_streams()
     if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
@@ -67,7 +69,7 @@ def run(  # noqa: PLR0913 - every option of a program
         sys.exit(0)
 
     def run_with_error_handling(argv: Sequence[str]) -> None:
-        with exit_on_errors(), log_to(log, alone=True):
+        with exit_on_errors(), log_to(log_line or log, alone=True):
             if len(argv) > 1 and not takes_arguments:
                 raise UserError(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "

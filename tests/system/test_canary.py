@@ -32,10 +32,9 @@ class Operator:
 
     Attributes:
         models: Served models.
-        lines: Lines that the server logged about the file.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, logged):
         self.base = folder / "export"
         save(self.base, 1)
         write_server_files(self.base, "translate", (1, 2), xla=False)
@@ -43,16 +42,14 @@ class Operator:
         written = self.path.read_text()
         self._template = written.replace("/models/translate", str(self.base))
         self.path.write_text(self._template)
-        self.lines = []
+        self._logged = logged
         self.models = self.start(QUICK)
         used = read_models(str(self.path))
-        self._watch = watch_config(
-            str(self.path), used, 0.02, self.models, self.lines.append
-        )
+        self._watch = watch_config(str(self.path), used, 0.02, self.models)
 
     def start(self, options):
         """Returns the models of a server that starts with the current file."""
-        models = Models(Loader(), options, lambda line: None)
+        models = Models(Loader(), options)
         try:
             models.wait_until_available(models.configure(read_models(str(self.path))))
         except BaseException:
@@ -71,6 +68,11 @@ class Operator:
         wait_until(lambda: len(self.lines) > before)
         return self.lines[-1].removeprefix(f"{self.path} was read again")
 
+    @property
+    def lines(self):
+        """Lines that the server logged about the file."""
+        return [line for line in self._logged if line.startswith(str(self.path))]
+
     def wait_for(self, *versions):
         served = ", ".join(f"translate version {number}" for number in versions)
         wait_until(lambda: self.models.describe() == served, self.models.describe)
@@ -81,8 +83,8 @@ class Operator:
 
 
 @pytest.fixture
-def operator(tmp_path):
-    operator = Operator(tmp_path)
+def operator(tmp_path, logged):
+    operator = Operator(tmp_path, logged)
     yield operator
     operator.close()
 

@@ -209,7 +209,10 @@ REFUSED = (
         "t2t_keras.export --model_dir='{unexported}'",
     ),
     (("--model_base_path={base}", "--port=70000"), "65535"),
-    (("--model_base_path={base}", "--port=-1"), "--port=-1"),
+    (
+        ("--model_base_path={base}", "--port=-1"),
+        "--port must be at least 0. Received: -1",
+    ),
     (("--model_config_file={base}/none",), "{base}/none cannot be read as a text"),
     (
         ("--model_base_path={base}", "--batching_parameters_file=x"),

@@ -28,7 +28,7 @@ def server(reverse_run):
 def url(server):
     # The languages of this run, letters and their reverse, have no codes.
     settings = TranslationApiSettings(
-        (LanguagePair("translate", "en", "de"),), server=server.address, port=0
+        pairs=(LanguagePair("translate", "en", "de"),), server=server.address, port=0
     )
     with running_translation_api(settings) as port:
         yield f"http://127.0.0.1:{port}"

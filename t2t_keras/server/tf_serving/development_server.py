@@ -1,7 +1,7 @@
 """Development server: a gRPC server of exported models, built from its settings.
 
     settings = ServerSettings(model_base_path="runs/tiny/export", port=0)
-    with running_server(settings, log=print) as server:
+    with running_server(settings) as server:
         print(server.port)
 
 `serve_until_signal` is the same for a program.
@@ -9,6 +9,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -45,7 +46,7 @@ from t2t_keras.server.tf_serving.rest_api import RestOptions, rest_app
 from t2t_keras.server.tf_serving.session import session_config
 from t2t_keras.server.tf_serving.settings import ServerSettings
 from t2t_keras.server.tf_serving.versions import Retries
-from t2t_keras.server.tf_serving.watching import Log, Watch, describe_error
+from t2t_keras.server.tf_serving.watching import Watch, describe_error
 from t2t_keras.server.translation_api.runner import (
     describe_translation_api,
     running_translation_api,
@@ -55,6 +56,8 @@ from t2t_keras.server.translation_api.settings import (
     TranslationApiSettings,
 )
 from t2t_keras.server.workers import Workers
+
+logger = logging.getLogger(__name__)
 
 # By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25.0
@@ -82,7 +85,6 @@ class RunningServer:
 @contextlib.contextmanager
 def running_server(
     settings: ServerSettings,
-    log: Log,
     translation_api: TranslationApiFlags | None = None,
 ) -> Iterator[RunningServer]:
     """Yields a server that answers; drains it and unloads its models at the end.
@@ -92,7 +94,6 @@ def running_server(
 
     Args:
         settings: Models, port and limits.
-        log: Called with a line for each version loaded, unloaded or failed.
         translation_api: Settings of the translation API; None for none.
 
     Raises:
@@ -126,7 +127,7 @@ def running_server(
         portal = stack.enter_context(start_blocking_portal())
         health = portal.call(HealthService)
         loader = _loader(settings, scheduler, metrics)
-        models = Models(loader, _watch_options(settings), log=log)
+        models = Models(loader, _watch_options(settings))
         stack.callback(models.close, _CLOSE_SECONDS)
         _load_models(
             settings, config, models, stack, lambda: portal.call(health.stop_serving)
@@ -164,7 +165,7 @@ def _load_models(
 
     def report_end() -> None:
         stop_serving()
-        models.log("restart the server: it cannot look for changes any more")
+        logger.error("restart the server: it cannot look for changes any more")
 
     try:
         names = models.configure(config, starting=True)
@@ -175,13 +176,12 @@ def _load_models(
     path = settings.model_config_file
     seconds = settings.model_config_file_poll_wait_seconds
     if path and seconds:
-        watch = watch_config(path, config, seconds, models, models.log, report_end)
+        watch = watch_config(path, config, seconds, models, report_end)
         stack.callback(watch.close)
 
 
 def serve_until_signal(
     settings: ServerSettings,
-    log: Log,
     translation_api: TranslationApiFlags | None = None,
 ) -> int:
     """Serves until SIGINT or SIGTERM; returns the signal's number.
@@ -190,11 +190,11 @@ def serve_until_signal(
     `running_server`.
     """
     allow_many_connections()
-    with running_server(settings, log, translation_api) as server:
+    with running_server(settings, translation_api) as server:
         signals = SignalWaiter()
         for line in server.others:
-            log(line)
-        log(f"serving {server.models.describe()} on port {server.port}")
+            logger.info(line)
+        logger.info(f"serving {server.models.describe()} on port {server.port}")
         return signals.wait()
 
 
@@ -227,7 +227,6 @@ def watch_config(
     used: ModelServerConfig,
     seconds: float,
     models: Models,
-    log: Log,
     on_end: Callable[[], None] = lambda: None,
 ) -> Watch:
     """Starts to apply the list of models in a file again and again.
@@ -241,7 +240,6 @@ def watch_config(
         used: Content of the file when it was last applied.
         seconds: Seconds between two readings.
         models: Models of the server.
-        log: Called with a line for each change.
         on_end: Called if the thread ends before it is closed.
     """
     refused = False
@@ -257,10 +255,10 @@ def watch_config(
                 f"{path} was read again and not used: {describe_error(error)}"
             ) from error
         if refused or found != used:
-            log(f"{path} was read again")
+            logger.info(f"{path} was read again")
         used, refused = found, False
 
-    return Watch(look, seconds, log, on_end)
+    return Watch(look, seconds, on_end)
 
 
 def _rest_options(settings: ServerSettings) -> RestOptions:

@@ -1,6 +1,7 @@
 """Models of a server: configuration, labels, and a watch of their folders."""
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,9 @@ from t2t_keras.server.tf_serving.versions import (
     Version,
     no_servable,
 )
-from t2t_keras.server.tf_serving.watching import Log, Watch, find_versions
+from t2t_keras.server.tf_serving.watching import Watch, find_versions
+
+logger = logging.getLogger(__name__)
 
 # Problems that are logged after one look at the folders.
 _MOST_LINES = 20
@@ -69,18 +72,11 @@ class Models:
     Args:
         load: Function that loads the version in a directory.
         options: Settings of the watch.
-        log: Called with a line for each event that an operator should know of.
-
-    Attributes:
-        log: The same.
     """
 
-    def __init__(
-        self, load: Callable[[Path], Servable], options: WatchOptions, log: Log
-    ):
+    def __init__(self, load: Callable[[Path], Servable], options: WatchOptions):
         self._load = load
         self._options = options
-        self.log = log
         self._changed = threading.Condition()
         self._configuring = threading.RLock()
         self._configs: dict[str, Any] = {}
@@ -133,7 +129,7 @@ class Models:
         """
         seconds = self._options.poll_seconds
         if seconds > 0:
-            self._watch = Watch(self._look_if_open, seconds, self.log, on_end)
+            self._watch = Watch(self._look_if_open, seconds, on_end)
 
     def wait_until_available(
         self,
@@ -251,9 +247,7 @@ class Models:
             return self._changed.wait_for(ended, timeout_seconds)
 
     def _create_versions(self, name: str) -> ModelVersions:
-        return ModelVersions(
-            name, self._load, self._options.retries, self._changed, self.log
-        )
+        return ModelVersions(name, self._load, self._options.retries, self._changed)
 
     def _number(self, model_spec: Any) -> int | None:
         choice = model_spec.WhichOneof("version_choice")
@@ -331,9 +325,9 @@ class Models:
     def _log_some(self, lines: Sequence[str]) -> None:
         """Logs lines, of very many the first ones only."""
         for line in lines[:_MOST_LINES]:
-            self.log(line)
+            logger.info(line)
         if len(lines) > _MOST_LINES:
-            self.log(f"… and {len(lines) - _MOST_LINES:,} more such problems")
+            logger.info(f"… and {len(lines) - _MOST_LINES:,} more such problems")
 
     def _failed_versions(self, name: str) -> list[tuple[str, Version]]:
         """Returns the versions of a model that failed, if no other is loading."""

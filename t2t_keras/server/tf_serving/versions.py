@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from t2t_keras.server.tf_serving.errors import ServingError, from_exception, not_found
 from t2t_keras.server.tf_serving.loading import Servable
-from t2t_keras.server.tf_serving.watching import Log
+
+logger = logging.getLogger(__name__)
 
 
 class State(enum.IntEnum):
@@ -75,7 +77,6 @@ class ModelVersions:
         load: Function that loads the version in a directory.
         retries: Retries after it failed.
         changed: Held while states change, notified when they have.
-        log: Called with a line for each version loaded, unloaded or failed.
     """
 
     def __init__(
@@ -84,13 +85,11 @@ class ModelVersions:
         load: Callable[[Path], Servable],
         retries: Retries,
         changed: threading.Condition,
-        log: Log,
     ):
         self.name = name
         self._load = load
         self._retries = retries
         self._changed = changed
-        self._log = log
         self._versions: dict[int, Version] = {}
 
     def want(self, directories: Mapping[int, Path]) -> None:
@@ -244,7 +243,7 @@ class ModelVersions:
             self._changed.notify_all()
 
     def _log_version(self, version: Version, what: str) -> None:
-        self._log(f"{self.name} version {version.number} {what}")
+        logger.info(f"{self.name} version {version.number} {what}")
 
 
 def no_servable(name: str, number: int | None) -> ServingError:

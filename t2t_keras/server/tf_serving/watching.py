@@ -1,5 +1,6 @@
 """Watch of folders and files: threads that look again, whatever they find."""
 
+import logging
 import re
 import threading
 from collections.abc import Callable, Collection
@@ -10,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.server.tf_serving.errors import from_exception, invalid_argument
 from t2t_keras.server.tf_serving.graphs import GRAPH_FILES
 
-Log = Callable[[str], None]
+logger = logging.getLogger(__name__)
 
 # What a C++ server reads as an integer of 64 bits.
 _NUMBER = re.compile(r"\s*[-+]?[0-9]+\s*", re.ASCII)
@@ -25,21 +26,18 @@ class Watch:
     Args:
         look: Function to call.
         seconds: Seconds between two calls.
-        log: Called with a line for each new error.
         on_end: Called if the thread ends before it is closed, which only a fault of
-            Python itself or of `log` can cause.
+            Python itself can cause.
     """
 
     def __init__(
         self,
         look: Callable[[], None],
         seconds: float,
-        log: Log,
         on_end: Callable[[], None] = lambda: None,
     ):
         self._look = look
         self._seconds = seconds
-        self._log = log
         self._on_end = on_end
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -60,7 +58,7 @@ class Watch:
                 except Exception as error:
                     problem = describe_error(error)
                     if problem != last:
-                        self._log(problem)
+                        logger.info(problem)
                     last = problem
         finally:
             if not self._stopped.is_set():

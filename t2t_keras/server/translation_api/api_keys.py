@@ -9,7 +9,7 @@ from pathlib import Path
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import read_text
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class ApiKeyFile:
         try:
             self._keys = read_keys(self._path)
         except UserError as error:
-            _LOG.error("%s The keys before the change stay valid.", error)
+            logger.error("%s The keys before the change stay valid.", error)
 
     def _file_state(self) -> tuple[int, int, int] | None:
         try:

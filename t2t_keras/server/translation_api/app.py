@@ -43,7 +43,7 @@ from t2t_keras.server.translation_api.translation_service import (
 from t2t_keras.server.workers import Cancelled, CancelToken, Workers, WorkersBusyError
 from t2t_keras.serving.client.errors import ServerError
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 # A client that has left reads no answer. nginx logs this status.
 _CLIENT_LEFT = 499
 _PREFLIGHT_SECONDS = 24 * 60 * 60
@@ -140,12 +140,12 @@ def _with_errors(endpoint: Endpoint) -> Endpoint:
             text = "The server has too many requests at the moment. Try again."
             refused = HttpError(503, text, BUSY_SECONDS)
         except ServerError as error:
-            _LOG.warning("%s: %s", request.url.path, error)
+            logger.warning("%s: %s", request.url.path, error)
             refused = backend_error(error)
         except HttpError as error:
             refused = error
         except Exception:
-            _LOG.exception("%s failed", request.url.path)
+            logger.exception("%s failed", request.url.path)
             refused = HttpError(500, "Internal error. The server's log has its cause.")
         return error_response(refused)
 

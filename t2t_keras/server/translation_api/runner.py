@@ -1,7 +1,8 @@
 """The API as a server of its own, before a gRPC server of the models."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
 
 from anyio.from_thread import start_blocking_portal
 
@@ -10,6 +11,8 @@ from t2t_keras.server.http.server import HttpServer, allow_many_connections
 from t2t_keras.server.translation_api.app import translation_app
 from t2t_keras.server.translation_api.backend import GrpcBackend
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
+
+logger = logging.getLogger(__name__)
 
 # By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25
@@ -35,21 +38,18 @@ def running_translation_api(settings: TranslationApiSettings) -> Iterator[int]:
             portal.call(server.stop)
 
 
-def serve_translation_api(
-    settings: TranslationApiSettings, log: Callable[[str], object]
-) -> int:
+def serve_translation_api(settings: TranslationApiSettings) -> int:
     """Serves until SIGINT or SIGTERM; returns the signal's number.
 
     To be called in the main thread. Errors are those of `running_translation_api`.
 
     Args:
         settings: Language pairs, addresses and limits.
-        log: Called with a line when it is ready.
     """
     allow_many_connections()
     with running_translation_api(settings) as port:
         signals = SignalWaiter()
-        log(describe_translation_api(settings, port))
+        logger.info(describe_translation_api(settings, port))
         return signals.wait()
 
 

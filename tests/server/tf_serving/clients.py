@@ -124,13 +124,11 @@ def serving(
     base,
     batching: BatchingOptions | None = None,
     config=None,
-    lines: list[str] | None = None,
     **options,
 ) -> Iterator[Client]:
     """Serves a directory from this process on a free port; yields a client."""
-    log = [] if lines is None else lines
     scheduler = BatchScheduler(batching) if batching else None
-    models = Models(Loader(scheduler=scheduler), QUICK, log.append)
+    models = Models(Loader(scheduler=scheduler), QUICK)
     models.wait_until_available(
         models.configure(config or single_model("translate", str(base))), 60
     )

@@ -36,11 +36,6 @@ def find_version(models, spec):
 
 
 @pytest.fixture
-def lines():
-    return []
-
-
-@pytest.fixture
 def gate():
     """An event that loading of version 2 waits for; set by default."""
     gate = threading.Event()
@@ -50,7 +45,14 @@ def gate():
 
 
 @pytest.fixture
-def watched(base, tmp_path, lines, gate):
+def lines(tmp_path, logged):
+    """Returns what the server has logged about the watched file."""
+    path = str(tmp_path / "models.config")
+    return lambda: [line for line in logged if line.startswith(path)]
+
+
+@pytest.fixture
+def watched(base, tmp_path, gate):
     """The watched file and the served models."""
     path = tmp_path / "models.config"
     path.write_text(text(base, 1))
@@ -61,10 +63,10 @@ def watched(base, tmp_path, lines, gate):
             gate.wait(60)
         return loader(directory)
 
-    models = Models(load, QUICK, lambda line: None)
+    models = Models(load, QUICK)
     config = read_models(str(path))
     models.wait_until_available(models.configure(config), 60)
-    watch = watch_config(str(path), config, 0.02, models, lines.append)
+    watch = watch_config(str(path), config, 0.02, models)
     yield path, models
     watch.close()
     models.close()
@@ -77,15 +79,15 @@ def test_a_bad_file_changes_nothing_and_is_logged_once(watched, base, lines, con
         path.unlink()
     else:
         replace(path, content)
-    wait_until(lambda: len(lines) == 1)
+    wait_until(lambda: len(lines()) == 1)
     shown = re.escape(str(path))
     assert re.match(
-        f"{shown} was read again and not used: {shown}(: Error| )", lines[0]
+        f"{shown} was read again and not used: {shown}(: Error| )", lines()[0]
     )
     assert models.describe() == "m version 1"
     replace(path, text(base, 2))
     wait_until(lambda: models.describe() == "m version 2")
-    wait_until(lambda: lines[1:] == [f"{path} was read again"], lambda: lines)
+    wait_until(lambda: lines()[1:] == [f"{path} was read again"], lines)
 
 
 def test_a_label_is_applied_once_its_version_is_loaded(watched, base, lines, gate):
@@ -94,15 +96,15 @@ def test_a_label_is_applied_once_its_version_is_loaded(watched, base, lines, gat
     spec.name, spec.version_label = "m", "canary"
     gate.clear()
     replace(path, text(base, 1, 2))
-    wait_until(lambda: lines == [f"{path} was read again"], lambda: lines)
+    wait_until(lambda: lines() == [f"{path} was read again"], lines)
     replace(path, text(base, 1, 2, label=2))
-    wait_until(lambda: len(lines) == 2)
-    assert "assign label to version 2 of model m, which is not currently" in lines[1]
+    wait_until(lambda: len(lines()) == 2)
+    assert "assign label to version 2 of model m, which is not currently" in lines()[1]
     # Reading the same file again logs nothing.
     time.sleep(0.2)
     with pytest.raises(ServingError, match="label: canary"):
         find_version(models, spec)
     gate.set()
-    wait_until(lambda: len(lines) > 2, lambda: lines)
-    assert lines[2:] == [f"{path} was read again"]
+    wait_until(lambda: len(lines()) > 2, lines)
+    assert lines()[2:] == [f"{path} was read again"]
     assert find_version(models, spec) == 2

@@ -21,17 +21,16 @@ def settings_of(base, **changes):
     return ServerSettings(**settings | changes)
 
 
-def test_a_server_answers_only_inside_its_block(base):
-    lines = []
+def test_a_server_answers_only_inside_its_block(logged, base):
     settings = settings_of(base, max_rows=2, enable_batching=True)
-    with running_server(settings, lines.append) as server:
+    with running_server(settings) as server:
         client = Client(f"localhost:{server.port}")
         assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
         assert server.models.describe() == "translate version 2"
     with client.channel:
         code, _ = refusal(lambda: client.predict(text=[b"a"]))
     assert code == grpc.StatusCode.UNAVAILABLE.name
-    assert lines[-1] == "translate version 2 unloaded"
+    assert logged[-1] == "translate version 2 unloaded"
 
 
 def test_batches_of_a_version_may_be_larger_than_max_rows(base):
@@ -42,7 +41,7 @@ def test_batches_of_a_version_may_be_larger_than_max_rows(base):
         enable_batching=True,
         enable_per_model_batching_parameters=True,
     )
-    with running_server(settings, print) as server:
+    with running_server(settings) as server:
         client = Client(f"localhost:{server.port}")
         assert len(client.predict(text=[b"a"] * 3)["translation"]) == 3
         assert refusal(lambda: client.predict(text=[b"a"] * 4)) == (
@@ -53,8 +52,7 @@ def test_batches_of_a_version_may_be_larger_than_max_rows(base):
     client.channel.close()
 
 
-def test_what_is_wrong_is_said_before_anything_is_loaded(base, tmp_path):
-    lines = []
+def test_what_is_wrong_is_said_before_anything_is_loaded(logged, base, tmp_path):
     keys = tmp_path / "ssl.config"
     keys.write_text('server_key: "no key" server_cert: "no certificate"')
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -65,9 +63,9 @@ def test_what_is_wrong_is_said_before_anything_is_loaded(base, tmp_path):
         ):
             settings = {"port": 0, "model_base_path": str(base)} | settings
             with pytest.raises(UserError, match=message):
-                with running_server(ServerSettings(**settings), lines.append):
+                with running_server(ServerSettings(**settings)):
                     pass
-    assert lines == []
+    assert logged == []
 
 
 def test_a_file_of_models_replaces_the_base_path_everywhere(base, tmp_path):
@@ -81,11 +79,11 @@ def test_a_file_of_models_replaces_the_base_path_everywhere(base, tmp_path):
         "/models/other", model_name="other", model_config_file=str(file)
     )
     settings.check_base_path()
-    with running_server(settings, print) as server:
+    with running_server(settings) as server:
         assert server.models.describe() == "m version 2"
     api = TranslationApiFlags("", {"other": "/models/other"}, {"port": 0})
     with pytest.raises(UserError, match=f"No version in {base} has a model_card.json"):
-        with running_server(settings, print, api):
+        with running_server(settings, api):
             pass
 
 
@@ -97,7 +95,7 @@ def test_no_limit_on_the_time_of_requests_over_rest(base):
         rest_api_timeout_in_ms=0,
         enable_batching=True,
     )
-    with running_server(settings, print):
+    with running_server(settings):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         for _ in range(2):
             body = '{"instances": ["a"], "signature_name": "picky"}'
@@ -106,10 +104,11 @@ def test_no_limit_on_the_time_of_requests_over_rest(base):
         connection.close()
 
 
-def test_a_warm_up_of_zero_iterations_runs_and_a_negative_retry_does_not_wait(base):
+def test_a_warm_up_of_zero_iterations_runs_and_a_negative_retry_does_not_wait(
+    logged, base
+):
     """Both as in TensorFlow Serving."""
     write(base / "2", predict_log("picky", text=[b"poison"]))
-    lines = []
     settings = settings_of(
         base,
         num_request_iterations_for_warmup=0,
@@ -117,10 +116,10 @@ def test_a_warm_up_of_zero_iterations_runs_and_a_negative_retry_does_not_wait(ba
         load_retry_interval_micros=-1,
     )
     with pytest.raises(UserError, match="poison is not food"):
-        with running_server(settings, lines.append):
+        with running_server(settings):
             pass
-    assert sum("could not be loaded" in line for line in lines) == 2
-    assert sum("trying again in 0 s" in line for line in lines) == 1
+    assert sum("could not be loaded" in line for line in logged) == 2
+    assert sum("trying again in 0 s" in line for line in logged) == 1
 
 
 def test_conflicting_settings_are_refused():

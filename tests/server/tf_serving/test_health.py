@@ -78,13 +78,12 @@ def test_a_server_that_drains_is_not_serving(base, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_server_whose_watch_ends_is_not_serving(base, tmp_path, monkeypatch):
+def test_a_server_whose_watch_ends_is_not_serving(logged, base, tmp_path, monkeypatch):
     """It would never load or unload a version again."""
 
     def end_thread(*_):
         raise SystemExit
 
-    lines = []
     settings = ServerSettings(
         model_base_path=str(base),
         model_name="translate",
@@ -92,12 +91,14 @@ def test_a_server_whose_watch_ends_is_not_serving(base, tmp_path, monkeypatch):
         enable_grpc_healthcheck_service=True,
         file_system_poll_wait_seconds=0.05,
     )
-    with running_server(settings, lines.append) as server:
+    with running_server(settings) as server:
         client = Client(f"localhost:{server.port}")
         assert check(client) == SERVING
         monkeypatch.setattr(models, "find_versions", end_thread)
         wait_until(lambda: check(client) == NOT_SERVING)
-        wait_until(lambda: lines[-1].startswith("restart the server: it cannot look"))
+        wait_until(
+            lambda: logged[-1].startswith("error: restart the server: it cannot look")
+        )
         # What is loaded is still served.
         assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
     client.channel.close()

@@ -23,9 +23,8 @@ from tests.server.tf_serving.clients import QUICK, wait_until
 def make_models():
     all_models = []
 
-    def make(options=QUICK, lines=None):
-        log = [] if lines is None else lines
-        all_models.append(Models(Loader(), options, log.append))
+    def make(options=QUICK):
+        all_models.append(Models(Loader(), options))
         return all_models[-1]
 
     yield make
@@ -109,25 +108,23 @@ def test_watching_can_be_disabled(make_models, base, saved):
     assert models.describe() == "m version 2"
 
 
-def test_very_many_problems_are_logged_in_few_lines(make_models, tmp_path):
-    lines = []
+def test_very_many_problems_are_logged_in_few_lines(logged, make_models, tmp_path):
     missing = [(f"m{i}", tmp_path / f"missing{i}", "") for i in range(1500)]
-    make_models(lines=lines).configure(config(*missing), starting=True)
-    assert len(lines) == 21
-    assert lines[-1] == "… and 1,480 more such problems"
+    make_models().configure(config(*missing), starting=True)
+    assert len(logged) == 21
+    assert logged[-1] == "… and 1,480 more such problems"
 
 
-def test_a_missing_base_path_unloads_nothing(make_models, base):
-    lines = []
-    models = make_models(lines=lines)
+def test_a_missing_base_path_unloads_nothing(logged, make_models, base):
+    models = make_models()
     models.wait_until_available(models.configure(single_model("m", str(base))), 60)
     models.start_watching()
     base.rename(base.with_name("away"))
-    wait_until(lambda: any("Could not find base path" in line for line in lines))
+    wait_until(lambda: any("Could not find base path" in line for line in logged))
     assert find_version(models) == 2
     # It is logged once, not at every poll.
     threading.Event().wait(0.3)
-    assert sum("Could not find base path" in line for line in lines) == 1
+    assert sum("Could not find base path" in line for line in logged) == 1
 
 
 @pytest.mark.parametrize("folder_exists", [True, False])
@@ -160,7 +157,7 @@ def test_only_at_the_start_is_a_model_without_versions_waited_for(
 
 
 def test_a_fault_of_one_folder_or_model_concerns_no_other(
-    make_models, base, saved, monkeypatch
+    logged, make_models, base, saved, monkeypatch
 ):
     """A folder that may not be entered, and an error that nobody thought of."""
     is_file = Path.is_file
@@ -175,8 +172,7 @@ def test_a_fault_of_one_folder_or_model_concerns_no_other(
     monkeypatch.setattr(Path, "is_file", fail_sometimes)
     (base / "9").mkdir()
     shutil.copytree(base, base.with_name("cursed"))
-    lines = []
-    models = make_models(lines=lines)
+    models = make_models()
     both = config(("cursed", base.with_name("cursed"), ""), ("m", base, ""))
     models.configure(both, starting=True)
     models.start_watching()
@@ -185,7 +181,7 @@ def test_a_fault_of_one_folder_or_model_concerns_no_other(
     shutil.copytree(saved / "3", base / ".3.tmp")
     (base / ".3.tmp").rename(base / "3")
     wait_until(lambda: models.describe() == "m version 3")
-    assert [line for line in lines if line.startswith(("m: ", "cursed: "))] == [
+    assert [line for line in logged if line.startswith(("m: ", "cursed: "))] == [
         "cursed: RuntimeError: cursed",
         f"m: {base / '9'} cannot be read: Permission denied. It is not served.",
     ]

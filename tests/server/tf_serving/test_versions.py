@@ -18,27 +18,24 @@ class Harness:
         events: Calls of the loader and of `close`.
         fail: Versions whose loading fails.
         slow: Versions whose loading waits for an event.
-        loading_lines: Log lines about the start of loading.
-        lines: All other log lines.
     """
 
-    def __init__(self, retries=None):
+    def __init__(self, logged, retries=None):
         self.events: list[str] = []
         self.fail: set[str] = set()
         self.slow: dict[str, threading.Event] = {}
-        self.loading_lines: list[str] = []
-        self.lines: list[str] = []
+        self._logged = logged
         self.model = ModelVersions(
             "m",
             self.load,
             retries or Retries(0, 0.0),
             threading.Condition(),
-            self.log,
         )
 
-    def log(self, line: str) -> None:
-        is_start = " loading from " in line
-        (self.loading_lines if is_start else self.lines).append(line)
+    @property
+    def lines(self):
+        """The log lines, without those about the start of loading."""
+        return [line for line in self._logged if " loading from " not in line]
 
     def load(self, directory: Path) -> Servable:
         name = directory.name
@@ -64,8 +61,8 @@ class Harness:
         wait_until(lambda: self.states() == expected, self.states)
 
 
-def test_a_version_is_loaded_used_and_unloaded():
-    harness = Harness()
+def test_a_version_is_loaded_used_and_unloaded(logged):
+    harness = Harness(logged)
     harness.want(1)
     harness.wait(v1=State.AVAILABLE)
     with harness.model.use(None) as (number, servable):
@@ -74,13 +71,13 @@ def test_a_version_is_loaded_used_and_unloaded():
     harness.want()
     harness.wait(v1=State.END)
     assert harness.events == ["load 1", "close 1"]
-    assert harness.loading_lines == ["m version 1 loading from /base/1 …"]
+    assert logged[0] == "m version 1 loading from /base/1 …"
     assert harness.lines[0].startswith("m version 1 loaded in ")
     assert harness.lines[1:] == ["m version 1 unloaded"]
 
 
-def test_the_old_version_stays_if_the_new_one_fails():
-    harness = Harness()
+def test_the_old_version_stays_if_the_new_one_fails(logged):
+    harness = Harness(logged)
     harness.want(1)
     harness.wait(v1=State.AVAILABLE)
     harness.fail.add("2")
@@ -101,8 +98,8 @@ def test_the_old_version_stays_if_the_new_one_fails():
     harness.wait(v2=State.AVAILABLE, v1=State.END)
 
 
-def test_a_version_that_loads_too_late_is_not_served():
-    harness = Harness()
+def test_a_version_that_loads_too_late_is_not_served(logged):
+    harness = Harness(logged)
     harness.want(3)
     harness.wait(v3=State.AVAILABLE)
     harness.slow |= {"4": threading.Event(), "5": threading.Event()}
@@ -121,8 +118,8 @@ def test_a_version_that_loads_too_late_is_not_served():
     assert harness.model.versions()[1].error is None
 
 
-def test_loading_is_retried():
-    harness = Harness(Retries(10**6, 0.01))
+def test_loading_is_retried(logged):
+    harness = Harness(logged, Retries(10**6, 0.01))
     harness.fail.add("1")
     harness.want(1)
     wait_until(lambda: len(harness.events) >= 2)
@@ -132,8 +129,8 @@ def test_loading_is_retried():
     assert harness.model.versions()[0].error is None
 
 
-def test_loading_is_given_up_after_all_retries():
-    harness = Harness(Retries(3, 0.001))
+def test_loading_is_given_up_after_all_retries(logged):
+    harness = Harness(logged, Retries(3, 0.001))
     harness.fail.add("1")
     harness.want(1)
     harness.wait(v1=State.END)
@@ -144,9 +141,9 @@ def test_loading_is_given_up_after_all_retries():
     ]
 
 
-def test_a_version_that_is_no_longer_wanted_is_not_retried():
+def test_a_version_that_is_no_longer_wanted_is_not_retried(logged):
     """Until then it has no error, as in TensorFlow Serving."""
-    harness = Harness(Retries(5, 1000.0))
+    harness = Harness(logged, Retries(5, 1000.0))
     harness.fail.add("1")
     harness.want(1)
     wait_until(lambda: len(harness.lines) == 1)
@@ -159,9 +156,9 @@ def test_a_version_that_is_no_longer_wanted_is_not_retried():
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_version_removed_and_added_while_loading_is_loaded_again(fails):
+def test_a_version_removed_and_added_while_loading_is_loaded_again(logged, fails):
     """The result of the first attempt, a failure or a servable, is discarded."""
-    harness = Harness()
+    harness = Harness(logged)
     first_attempt = harness.slow["1"] = threading.Event()
     harness.want(1)
     wait_until(lambda: harness.events == ["load 1"])

@@ -128,7 +128,7 @@ class Looks:
             raise self.errors.pop(0)
 
 
-def test_a_watch_goes_on_after_any_error_and_logs_it_once():
+def test_a_watch_goes_on_after_any_error_and_logs_it_once(logged):
     looks = Looks(
         UserError("bad file"),
         UserError("bad file"),
@@ -136,11 +136,10 @@ def test_a_watch_goes_on_after_any_error_and_logs_it_once():
         ValueError("embedded null byte"),
         UserError("bad file"),
     )
-    lines: list[str] = []
-    watch = Watch(looks, 0.001, lines.append, on_end=lambda: lines.append("ended"))
+    watch = Watch(looks, 0.001, on_end=lambda: logged.append("ended"))
     wait_until(lambda: looks.count > 10)
     watch.close()
-    assert lines == [
+    assert logged == [
         "bad file",
         "INTERNAL: PermissionError: [Errno 13] Permission denied",
         "INTERNAL: ValueError: embedded null byte",

@@ -18,7 +18,7 @@ N_BEST = 3
 
 
 def settings(pairs=EN_DE, **changes) -> TranslationApiSettings:
-    return TranslationApiSettings(pairs, **changes)
+    return TranslationApiSettings(pairs=pairs, **changes)
 
 
 def wait_until(condition, seconds: float = 60.0) -> None:

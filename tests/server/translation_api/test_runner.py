@@ -135,12 +135,15 @@ def test_bad_addresses_of_servers(tmp_path):
 
 PROGRAM = """
 import sys
+from t2t_keras.files.logs import log_to
 from t2t_keras.server.translation_api.language_pairs import parse_models
 from t2t_keras.server.translation_api.runner import serve_translation_api
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
 
-settings = TranslationApiSettings(parse_models(sys.argv[2]), server=sys.argv[1], port=0)
-number = serve_translation_api(settings, lambda line: print(line, flush=True))
+pairs = parse_models(sys.argv[2])
+settings = TranslationApiSettings(pairs=pairs, server=sys.argv[1], port=0)
+with log_to(lambda line: print(line, flush=True)):
+    number = serve_translation_api(settings)
 assert "tensorflow" not in sys.modules
 sys.exit(128 + number)
 """

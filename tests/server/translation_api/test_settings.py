@@ -13,10 +13,6 @@ def refused_settings():
         ({"batch_size": 0}, "batch_size must be at least 1. Received: 0"),
         ({"max_body_bytes": 0}, "max_body_bytes must be at least 1"),
         ({"max_waiting": -1}, "max_waiting must be at least 0"),
-        (
-            {"port": 65536},
-            "translation_api_port must be from 0 to 65535. Received: 65536",
-        ),
         ({"timeout_seconds": 0}, "timeout_seconds must be positive. Received: 0"),
         (
             {"body_timeout_seconds": float("nan")},
