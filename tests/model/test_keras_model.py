@@ -1,5 +1,7 @@
 """Transformer as a Keras model: dropout by `training`, saving, exporting."""
 
+import dataclasses
+import inspect
 import json
 
 import keras
@@ -7,6 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_keras.errors import UserError
+from t2t_keras.model.options import TransformerOptions
 from t2t_keras.model.transformer import Transformer
 from tests.model.architectures import architectures
 from tests.model.small_model import (
@@ -133,3 +137,16 @@ def test_keras_functional_api_takes_it_as_a_layer() -> None:
     logits = compute_logits(model, batch).astype("float64")
     expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-6)
+
+
+def test_the_signature_has_every_option_and_keras_arguments() -> None:
+    parameters = inspect.signature(Transformer).parameters
+    assert next(iter(parameters)) == "vocabulary_size"
+    options = {field.name for field in dataclasses.fields(TransformerOptions)}
+    kerass = {"name", "dtype", "trainable", "autocast", "activity_regularizer"}
+    assert set(parameters) == options | kerass
+    assert set(Transformer(**CONFIG).sizes) == options
+    assert parameters["d_model"].default == 512
+    message = r"no argument 'd_modl'.*Did you mean d_model\?"
+    with pytest.raises(UserError, match=message):
+        Transformer(17, d_modl=10)

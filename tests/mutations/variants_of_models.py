@@ -105,8 +105,8 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "encoder and decoder drop the same",
         "t2t_keras.model.transformer",
         "Transformer.hidden_states",
-        "fold_in(dropout_keys, 1)",
-        "fold_in(dropout_keys, 0)",
+        "ModelSite.DECODER",
+        "ModelSite.ENCODER",
     ),
     Mutation(
         "packed targets see one another",
