@@ -15,6 +15,7 @@ from t2t_keras.model.dropout_sites import ModelSite, StackSite
 from t2t_keras.model.embedding import (
     SharedEmbedding,
 )
+from t2t_keras.model.inputs import check_inputs, to_source_ids
 from t2t_keras.model.kv_cache import DecodeState
 from t2t_keras.model.masks import causal_mask, padding_mask, segment_mask
 from t2t_keras.model.transformer_layers import TransformerLayers
@@ -107,6 +108,7 @@ class Transformer(TransformerLayers):
         return cls(vocabulary_size, **{**sizes, **overrides})
 
     def call(self, inputs: Batch, training=None, dropout_keys=None):
+        check_inputs(inputs)
         if training and dropout_keys is None:
             rows = ops.shape(inputs[ENCODER_INPUT_TOKENS])[0]
             dropout_keys = self._dropout_keys.next(rows)
@@ -307,6 +309,56 @@ class Transformer(TransformerLayers):
         )
         logits = self.embedding.logits(hidden, state.output_rows or kernels.output)
         return logits, state._replace(self_attention=caches)
+
+    def generate(self, tokens: Tensor, *, extra_length: int = 50) -> Tensor:
+        """Returns the greedy translations [B, T] of source ids, for a quick look.
+
+        Each token is the likeliest after those before it. `search_translations` has
+        beams, speed and compilation; this needs no TensorFlow, and runs eagerly.
+
+        Args:
+            tokens: [B, S] int source ids, each row ended by EOS and padded with 0.
+            extra_length: Tokens that a translation may have more than its source, after
+                which it is ended.
+
+        Returns:
+            [B, T] int32, each row ended by EOS and padded with 0. A source without a
+            token becomes EOS at once.
+
+        Raises:
+            UserError: If `tokens` are not [B, S] int.
+        """
+        source = to_source_ids(tokens)
+        is_text_BS = ops.logical_and(
+            ops.not_equal(source, 0), ops.not_equal(source, _EOS_ID)
+        )
+        lengths_B = ops.sum(ops.cast(ops.not_equal(source, 0), "int32"), axis=1)
+        limits_B = ops.where(ops.any(is_text_BS, axis=1), lengths_B + extra_length, 1)
+        if self.max_positions is not None:
+            limits_B = ops.minimum(limits_B, self.max_positions)
+        batch, steps = ops.shape(source)[0], int(ops.max(limits_B, initial=1))
+        slots = max(steps, 2)  # Keras warns of a softmax over one
+        state, kernels = self.prefill(source, slots), self.decode_kernels()
+        newest_B1 = ops.zeros((batch, 1), "int32")
+        ended_B1 = ops.zeros((batch, 1), "bool")
+        found = []
+        for position in range(steps):
+            visible_B1X = ops.broadcast_to(
+                ops.arange(slots) <= position, (batch, 1, slots)
+            )
+            logits_B1V, state = self.decode_step(
+                newest_B1, position, position, visible_B1X, state, kernels
+            )
+            # Padding is never generated.
+            best_B1 = ops.cast(ops.argmax(logits_B1V[..., 1:], axis=-1), "int32") + 1
+            at_limit_B1 = ops.expand_dims(position + 1 >= limits_B, 1)
+            best_B1 = ops.where(at_limit_B1, _EOS_ID, best_B1)
+            newest_B1 = ops.where(ended_B1, 0, best_B1)
+            found.append(newest_B1)
+            ended_B1 = ops.logical_or(ended_B1, ops.equal(newest_B1, _EOS_ID))
+            if ops.all(ended_B1):
+                break
+        return ops.concatenate(found, axis=1)
 
     def visible_source(self, source: Tensor) -> Tensor:
         """Returns source ids [B, S], with padding for an end that is not seen."""

@@ -150,3 +150,21 @@ def test_the_signature_has_every_option_and_keras_arguments() -> None:
     message = r"no argument 'd_modl'.*Did you mean d_model\?"
     with pytest.raises(UserError, match=message):
         Transformer(17, d_modl=10)
+
+
+def test_inputs_that_are_no_dict_of_ids_are_refused() -> None:
+    model, batch = shared_model(), small_batch()
+    source, target = batch.values()
+    for inputs, received in (
+        ((source, target), "tuple"),
+        ([source, target], "list"),
+        (source, "EagerTensor"),
+        ({"encoder_input_tokens": source}, r"a dict with \['encoder_input_tokens'\]"),
+        (
+            {**batch, "decoder_input_tokens": target[0]},
+            r"decoder_input_tokens of shape \(6,\)",
+        ),
+    ):
+        message = rf"takes a dict .*\[B, S\] int and .*\[B, T\].* Received: {received}"
+        with pytest.raises(UserError, match=message):
+            model(inputs)
