@@ -109,6 +109,27 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "ModelSite.ENCODER",
     ),
     Mutation(
+        "both sub-layers of an encoder layer drop the same",
+        "t2t_keras.model.encoder",
+        "EncoderLayer.call",
+        "EncoderLayerSite.FEED_FORWARD",
+        "EncoderLayerSite.ATTENTION",
+    ),
+    Mutation(
+        "the norm after a stack is not the subclass's own",
+        "t2t_keras.model.transformer_layers",
+        "TransformerLayers._make_last_norm",
+        "self.make_norm(name='norm', dtype=self.dtype_policy)",
+        "LayerParts.make_norm(self, name='norm', dtype=self.dtype_policy)",
+    ),
+    Mutation(
+        "a greedy translation goes on after its end",
+        "t2t_keras.model.transformer",
+        "Transformer.generate",
+        "ops.where(ended_B1, 0, best_B1)",
+        "best_B1",
+    ),
+    Mutation(
         "packed targets see one another",
         "t2t_keras.model.transformer",
         "Transformer.hidden_states",
