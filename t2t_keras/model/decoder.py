@@ -180,6 +180,9 @@ class DecoderLayer(OptionsLayer):
             hidden = residual(hidden, outputs, dropout_keys=fold_in(dropout_keys, site))
         return hidden
 
+    def compute_output_shape(self, hidden_shape, memory_shape=None):
+        return hidden_shape
+
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class Decoder(Stack):
@@ -272,3 +275,6 @@ class Decoder(Stack):
             hidden, cache = layer.step(hidden, context, *own)
             new_caches.append(cache)
         return self.normalize(hidden), new_caches
+
+    def compute_output_shape(self, hidden_shape, memory_shape=None):
+        return hidden_shape

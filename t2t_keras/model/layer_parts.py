@@ -103,7 +103,7 @@ class OptionsLayer(LayerParts, keras.layers.Layer):
                 "d_model in LayerOptions."
             )
 
-    def compute_output_shape(self, hidden_shape, *other_shapes):
+    def compute_output_shape(self, hidden_shape):
         return hidden_shape
 
     def get_config(self):

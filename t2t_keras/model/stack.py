@@ -44,7 +44,7 @@ class Stack(keras.layers.Layer):
         """Returns the output of the stack [B, L, D] for that of its last layer."""
         return hidden if self.norm is None else self.norm(hidden)
 
-    def compute_output_shape(self, hidden_shape, *other_shapes):
+    def compute_output_shape(self, hidden_shape):
         return hidden_shape
 
     def get_config(self):

@@ -70,6 +70,9 @@ def test_a_new_model_can_do_what_keras_asks_of_a_built_one(tmp_path) -> None:
     new.build(None)
     for weight, value in zip(new.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)
+    summary: list[str] = []
+    new.summary(print_fn=summary.append)
+    assert "decoder (Decoder)" in "".join(summary)
     new.save_weights(tmp_path / "new.weights.h5")
     assert np.abs(compute_logits(other, batch) - compute_logits(new, batch)).max() > 0.1
     other.load_weights(tmp_path / "new.weights.h5")
