@@ -74,6 +74,13 @@ def test_it_is_that_of_other_architectures(architecture) -> None:
     check(architecture.model(), extra_length=2)
 
 
+def test_padding_is_never_generated() -> None:
+    model = architectures()[0].model(name="likes_padding")
+    bias = model.output_bias
+    bias.assign(np.where(np.arange(len(bias.numpy())) == 0, 50.0, bias))
+    check(model, extra_length=2)
+
+
 def test_the_last_learned_position_is_the_limit() -> None:
     lengths = check(shared_model(learned_positions=S), extra_length=20)
     assert max(lengths) <= S
