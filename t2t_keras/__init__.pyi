@@ -9,6 +9,12 @@ from t2t_keras.decoding.transformer_search import (
 from t2t_keras.errors import UserError as UserError
 from t2t_keras.evaluation.comparison import score_translations as score_translations
 from t2t_keras.input_pipeline.streaming import text_dataset as text_dataset
+from t2t_keras.model.attention import MultiHeadAttention as MultiHeadAttention
+from t2t_keras.model.decoder import DecoderLayer as DecoderLayer
+from t2t_keras.model.embedding import SharedEmbedding as SharedEmbedding
+from t2t_keras.model.encoder import EncoderLayer as EncoderLayer
+from t2t_keras.model.options import LayerOptions as LayerOptions
+from t2t_keras.model.options import TransformerOptions as TransformerOptions
 from t2t_keras.model.transformer import Transformer as Transformer
 from t2t_keras.runs.finish import FinishedRun as FinishedRun
 from t2t_keras.runs.run import Run as Run
@@ -40,17 +46,23 @@ __version__: str
 
 __all__ = (
     "BeamSearchSettings",
+    "DecoderLayer",
+    "EncoderLayer",
     "EvaluationResult",
     "ExperimentConfig",
     "FinishedRun",
     "LabelSmoothedCrossEntropy",
+    "LayerOptions",
+    "MultiHeadAttention",
     "PairScore",
     "Run",
     "Sampling",
+    "SharedEmbedding",
     "SubwordVocabulary",
     "Task",
     "TrainingInterrupted",
     "Transformer",
+    "TransformerOptions",
     "TranslatedLine",
     "TranslationClient",
     "UserError",

@@ -9,15 +9,11 @@ from typing import NamedTuple
 
 import keras
 
-from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import fold_in
+from t2t_keras.model.dropout_sites import DecoderLayerSite
 from t2t_keras.model.kv_cache import KVCache
-from t2t_keras.model.layers import (
-    LAYER_NORM_EPSILON,
-    FeedForward,
-    ResidualNorm,
-    final_norm,
-)
+from t2t_keras.model.layer_parts import LayerParts, OptionsLayer
+from t2t_keras.model.stack import Stack
 from t2t_keras.typing import Tensor
 
 
@@ -37,26 +33,22 @@ class DecodeContext(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
-class DecoderLayer(keras.layers.Layer):
+class DecoderLayer(OptionsLayer):
     """Masked self-attention, cross-attention to the encoder's output, feed-forward.
 
+    Section 3.1.
+
     Args:
-        num_heads: h.
-        d_k: Size of queries and keys per head.
-        d_v: Size of values per head.
-        d_ff: Inner width of the feed-forward network.
-        dropout_rate: P_drop of the three sub-layers' outputs.
-        attention_dropout_rate: Fraction of the attention weights to drop.
-        attention_bias: Whether the projections of attention have biases.
-        activation: Activation of the feed-forward network; see `FeedForward`.
-        normalization: "post" or "pre"; see `ResidualNorm`.
-        layer_norm_epsilon: Added to the variance in layer normalization.
+        options: Such as `LayerOptions(d_model=64, num_heads=4, d_ff=256)`.
+        parts: Object whose methods make the parts, such as a Transformer. Default: the
+            layer itself.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         hidden: [B, T, D] float.
         memory: [B, S, D] float, the paper's name for the encoder's output.
-        attention_mask: bool that broadcasts to [B, T, T], the causal mask.
+        attention_mask: bool that broadcasts to [B, T, T], such as `causal_mask(T)`,
+            True = may attend. Default: a position sees all, later ones too.
         memory_mask: bool that broadcasts to [B, T, S], True = may attend.
         dropout_keys: [B] uint32, or None to drop nothing.
         with_attention: Whether to return the weights of cross-attention too.
@@ -65,54 +57,24 @@ class DecoderLayer(keras.layers.Layer):
         [B, T, D]; with `with_attention` also [B, H, T, S] float32.
     """
 
-    def __init__(  # noqa: PLR0913 - every option of its parts
-        self,
-        num_heads: int,
-        d_k: int,
-        d_v: int,
-        d_ff: int,
-        dropout_rate: float,
-        attention_dropout_rate: float = 0.0,
-        attention_bias: bool = False,
-        activation: str = "relu",
-        normalization: str = "post",
-        layer_norm_epsilon: float = LAYER_NORM_EPSILON,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.layer_config = {
-            "num_heads": num_heads,
-            "d_k": d_k,
-            "d_v": d_v,
-            "d_ff": d_ff,
-            "dropout_rate": dropout_rate,
-            "attention_dropout_rate": attention_dropout_rate,
-            "attention_bias": attention_bias,
-            "activation": activation,
-            "normalization": normalization,
-            "layer_norm_epsilon": layer_norm_epsilon,
-        }
+    def add_parts(self, parts: LayerParts) -> None:
         policy = self.dtype_policy
         # Names of layers are in the paths of their weights in checkpoints.
-        attention = num_heads, d_k, d_v, attention_dropout_rate, attention_bias
-        self.attention, self.cross_attention = (
-            MultiHeadAttention(*attention, name=name, dtype=policy)
-            for name in ("attention", "memory_attention")
+        self.attention = parts.make_attention(name="attention", dtype=policy)
+        self.cross_attention = parts.make_attention(
+            name="memory_attention", dtype=policy
         )
-        self.feed_forward = FeedForward(
-            d_ff, activation, name="feed_forward", dtype=policy
+        self.feed_forward = parts.make_feed_forward(name="feed_forward", dtype=policy)
+        self.attention_residual = parts.make_residual(
+            name="attention_residual", dtype=policy
         )
-        norm = dropout_rate, normalization, layer_norm_epsilon
-        self.attention_residual, self.cross_residual, self.feed_forward_residual = (
-            ResidualNorm(*norm, name=name, dtype=policy)
-            for name in (
-                "attention_residual",
-                "memory_residual",
-                "feed_forward_residual",
-            )
+        self.cross_residual = parts.make_residual(name="memory_residual", dtype=policy)
+        self.feed_forward_residual = parts.make_residual(
+            name="feed_forward_residual", dtype=policy
         )
 
     def build(self, hidden_shape, memory_shape=None):
+        self.check_width(hidden_shape)
         self.attention.build(hidden_shape, hidden_shape)
         self.cross_attention.build(hidden_shape, memory_shape or hidden_shape)
         self.feed_forward.build(hidden_shape)
@@ -143,7 +105,9 @@ class DecoderLayer(keras.layers.Layer):
                 inputs,
                 memory,
                 attention_mask=memory_mask,
-                dropout_keys=fold_in(dropout_keys, 4),
+                dropout_keys=fold_in(
+                    dropout_keys, DecoderLayerSite.CROSS_ATTENTION_WEIGHTS
+                ),
             )
 
         hidden = self._apply_sublayers(
@@ -151,7 +115,7 @@ class DecoderLayer(keras.layers.Layer):
             lambda x: self.attention(
                 x,
                 attention_mask=attention_mask,
-                dropout_keys=fold_in(dropout_keys, 3),
+                dropout_keys=fold_in(dropout_keys, DecoderLayerSite.ATTENTION_WEIGHTS),
             ),
             attend_to_memory,
             dropout_keys,
@@ -206,42 +170,25 @@ class DecoderLayer(keras.layers.Layer):
         dropout_keys: Tensor | None,
     ) -> Tensor:
         """Returns the output of the three sub-layers, for two attention functions."""
-        sublayers = (
-            (attend, self.attention_residual),
-            (attend_to_memory, self.cross_residual),
-            (self.feed_forward, self.feed_forward_residual),
-        )
-        for number, (sublayer, residual) in enumerate(sublayers):
+        sites = DecoderLayerSite
+        for sublayer, residual, site in (
+            (attend, self.attention_residual, sites.ATTENTION),
+            (attend_to_memory, self.cross_residual, sites.CROSS_ATTENTION),
+            (self.feed_forward, self.feed_forward_residual, sites.FEED_FORWARD),
+        ):
             outputs = sublayer(residual.sublayer_inputs(hidden))
-            hidden = residual(
-                hidden, outputs, dropout_keys=fold_in(dropout_keys, number)
-            )
+            hidden = residual(hidden, outputs, dropout_keys=fold_in(dropout_keys, site))
         return hidden
 
     def compute_output_shape(self, hidden_shape, memory_shape=None):
         return hidden_shape
 
-    def get_config(self):
-        return {**super().get_config(), **self.layer_config}
-
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
-class Decoder(keras.layers.Layer):
-    """A stack of N decoder layers, with pre-norm followed by a layer normalization.
+class Decoder(Stack):
+    """A stack of decoder layers, with pre-norm followed by a normalization.
 
-    Args:
-        num_layers: N.
-        num_heads: h.
-        d_k: Size of queries and keys per head.
-        d_v: Size of values per head.
-        d_ff: Inner width of the feed-forward networks.
-        dropout_rate: P_drop of the sub-layers' outputs.
-        attention_dropout_rate: Fraction of the attention weights to drop.
-        attention_bias: Whether the projections of attention have biases.
-        activation: Activation of the feed-forward network; see `FeedForward`.
-        normalization: "post" or "pre"; see `ResidualNorm`.
-        layer_norm_epsilon: Added to the variance in layer normalization.
-        **kwargs: Passed on to `keras.layers.Layer`.
+    Args: those of `Stack`.
 
     Call args: those of `DecoderLayer`. With `with_attention`, the weights are those of
     `alignment_layer`.
@@ -250,47 +197,8 @@ class Decoder(keras.layers.Layer):
         As `DecoderLayer`.
     """
 
-    def __init__(  # noqa: PLR0913 - every option of its parts
-        self,
-        num_layers: int,
-        num_heads: int,
-        d_k: int,
-        d_v: int,
-        d_ff: int,
-        dropout_rate: float,
-        attention_dropout_rate: float = 0.0,
-        attention_bias: bool = False,
-        activation: str = "relu",
-        normalization: str = "post",
-        layer_norm_epsilon: float = LAYER_NORM_EPSILON,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.layer_config = {
-            "num_heads": num_heads,
-            "d_k": d_k,
-            "d_v": d_v,
-            "d_ff": d_ff,
-            "dropout_rate": dropout_rate,
-            "attention_dropout_rate": attention_dropout_rate,
-            "attention_bias": attention_bias,
-            "activation": activation,
-            "normalization": normalization,
-            "layer_norm_epsilon": layer_norm_epsilon,
-        }
-        self.layers = [
-            DecoderLayer(
-                **self.layer_config, name=f"layer_{i}", dtype=self.dtype_policy
-            )
-            for i in range(num_layers)
-        ]
-        self.norm = final_norm(normalization, layer_norm_epsilon, self.dtype_policy)
-
     def build(self, hidden_shape, memory_shape=None):
-        for layer in self.layers:
-            layer.build(hidden_shape, memory_shape)
-        if self.norm is not None:
-            self.norm.build(hidden_shape)
+        self.build_layers(hidden_shape, memory_shape)
         self.built = True
 
     def call(
@@ -325,11 +233,15 @@ class Decoder(keras.layers.Layer):
 
     def empty_caches(self, batch: int | Tensor, slots: int | Tensor) -> list[KVCache]:
         """Returns each layer's self-attention cache before the first token."""
-        num_heads, d_k, d_v = (
-            self.layer_config[name] for name in ("num_heads", "d_k", "d_v")
-        )
         return [
-            KVCache.empty(batch, num_heads, slots, d_k, d_v, layer.compute_dtype)
+            KVCache.empty(
+                batch,
+                layer.attention.num_heads,
+                slots,
+                layer.attention.d_k,
+                layer.attention.d_v,
+                layer.compute_dtype,
+            )
             for layer in self.layers
         ]
 
@@ -364,13 +276,5 @@ class Decoder(keras.layers.Layer):
             new_caches.append(cache)
         return self.normalize(hidden), new_caches
 
-    def normalize(self, hidden: Tensor) -> Tensor:
-        """Returns the output of the stack for that of its last layer."""
-        return hidden if self.norm is None else self.norm(hidden)
-
     def compute_output_shape(self, hidden_shape, memory_shape=None):
         return hidden_shape
-
-    def get_config(self):
-        config = {"num_layers": len(self.layers), **self.layer_config}
-        return {**super().get_config(), **config}

@@ -1,4 +1,4 @@
-"""Dense projection, feed-forward network, residual connection, layer normalization.
+"""Dense projection, feed-forward network, residual connection with normalization.
 
 Shapes: B batch, L length, D model width, F inner width, N width of a projection.
 """
@@ -8,9 +8,6 @@ from keras import ops
 
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.typing import Tensor
-
-# As in the authors' code. Keras' default of 1e-3 is a thousand times as large.
-LAYER_NORM_EPSILON = 1e-6
 
 
 def project(inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
@@ -88,30 +85,18 @@ class FeedForward(keras.layers.Layer):
         return {**super().get_config(), **config}
 
 
-def final_norm(
-    normalization: str, epsilon: float, dtype: keras.DTypePolicy
-) -> keras.layers.LayerNormalization | None:
-    """Returns the normalization after a stack of layers, which pre-norm needs.
-
-    None for post-norm, whose last sub-layer ends in a normalization.
-    """
-    if normalization == "post":
-        return None
-    return keras.layers.LayerNormalization(epsilon=epsilon, name="norm", dtype=dtype)
-
-
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class ResidualNorm(keras.layers.Layer):
-    """Residual connection and layer normalization around a sub-layer.
+    """Residual connection and normalization around a sub-layer.
 
     Post-norm, as in the paper, is LayerNorm(x + Dropout(Sublayer(x))). Pre-norm is
     x + Dropout(Sublayer(LayerNorm(x))), and the caller passes `sublayer_inputs(x)` to
     the sub-layer (ADR 0006).
 
     Args:
+        norm: The normalization, a layer of the paper's LayerNorm(x) or another.
         dropout_rate: P_drop of the sub-layer's output.
         normalization: "post" or "pre".
-        epsilon: Added to the variance in the normalization.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -128,9 +113,9 @@ class ResidualNorm(keras.layers.Layer):
 
     def __init__(
         self,
+        norm: keras.layers.Layer,
         dropout_rate: float,
         normalization: str = "post",
-        epsilon: float = LAYER_NORM_EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -140,15 +125,14 @@ class ResidualNorm(keras.layers.Layer):
             )
         self.dropout_rate = dropout_rate
         self.normalization = normalization
-        self.epsilon = epsilon
         self.dropout = Dropout(dropout_rate, name="dropout", dtype=self.dtype_policy)
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=epsilon, name="norm", dtype=self.dtype_policy
-        )
+        self.norm = norm
 
     def build(self, inputs_shape, sublayer_outputs_shape=None):
         self.dropout.build(inputs_shape)
-        self.norm.build(inputs_shape)
+        # Keras has built a norm that it loads from a file.
+        if not self.norm.built:
+            self.norm.build(inputs_shape)
         self.built = True
 
     def sublayer_inputs(self, inputs: Tensor) -> Tensor:
@@ -165,8 +149,13 @@ class ResidualNorm(keras.layers.Layer):
 
     def get_config(self):
         config = {
+            "norm": keras.saving.serialize_keras_object(self.norm),
             "dropout_rate": self.dropout_rate,
             "normalization": self.normalization,
-            "epsilon": self.epsilon,
         }
         return {**super().get_config(), **config}
+
+    @classmethod
+    def from_config(cls, config):
+        norm = keras.saving.deserialize_keras_object(config["norm"])
+        return cls(**{**config, "norm": norm})

@@ -4,23 +4,21 @@ Shapes: B batch, S source length, T target length, D model width, V vocabulary,
 W beams, X slots of a KV cache.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import keras
 from keras import ops
 
-from t2t_keras.model.decoder import DecodeContext, Decoder
-from t2t_keras.model.dropout import Dropout, DropoutKeyGenerator, fold_in
+from t2t_keras.model.decoder import DecodeContext
+from t2t_keras.model.dropout import fold_in
+from t2t_keras.model.dropout_sites import ModelSite, StackSite
 from t2t_keras.model.embedding import (
-    LearnedPositionEncoding,
     SharedEmbedding,
-    SinusoidalPositionEncoding,
 )
-from t2t_keras.model.encoder import Encoder
+from t2t_keras.model.inputs import check_inputs, to_source_ids
 from t2t_keras.model.kv_cache import DecodeState
-from t2t_keras.model.layers import LAYER_NORM_EPSILON
 from t2t_keras.model.masks import causal_mask, padding_mask, segment_mask
+from t2t_keras.model.transformer_layers import TransformerLayers
 from t2t_keras.typing import (
     DECODER_INPUT_TOKENS,
     DECODER_POSITIONS,
@@ -33,16 +31,6 @@ from t2t_keras.typing import (
 )
 
 _EOS_ID = 1
-# Settings that encoder and decoder share.
-_STACK_SETTINGS = (
-    *("num_heads", "d_k", "d_v", "d_ff", "dropout_rate", "attention_dropout_rate"),
-    *("attention_bias", "activation", "normalization", "layer_norm_epsilon"),
-)
-# Lowest values of arguments that Keras' layers do not check.
-_LOWEST = (
-    *(("encoder_layers", 1), ("decoder_layers", 1)),
-    *(("source_vocabulary_size", 1), ("first_position", 0)),
-)
 
 
 class DecodeKernels(NamedTuple):
@@ -58,47 +46,17 @@ class DecodeKernels(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
-class Transformer(keras.Model):
+class Transformer(TransformerLayers):
     """Encoder and decoder, by default with one shared embedding.
 
-    The arguments from `normalization` on are choices of other programs, which the
-    paper's model does not need (docs/architecture.md).
     A new model has its weights: `build` need not be called.
+
+    A subclass changes its parts by overriding `make_encoder_layer`,
+    `make_decoder_layer`, or the methods of `LayerParts` that make what is in a layer.
 
     Args:
         vocabulary_size: V.
-        num_layers: N, of the encoder and of the decoder.
-        d_model: D, even.
-        d_ff: Inner width of the feed-forward networks.
-        num_heads: h.
-        d_k: Size of queries and keys per head; d_model / num_heads if None.
-        d_v: Size of values per head; d_model / num_heads if None.
-        dropout_rate: P_drop.
-        attention_dropout_rate: Fraction of the attention weights to drop (section 6.3).
-        learned_positions: Number of learned positions (Table 3, row E); None for
-            sinusoids.
-        encoder_neighborhood: r of restricted self-attention in the encoder
-            (section 4), odd; None for attention to every position.
-        encoder_layers: Number of layers of the encoder; num_layers if None.
-        decoder_layers: Number of layers of the decoder; num_layers if None.
-        normalization: "post", layer normalization after each sub-layer's sum, or
-            "pre", before each sub-layer and after each stack.
-        layer_norm_epsilon: Added to the variance in layer normalization.
-        activation: Of the feed-forward networks: "relu", "swish" or "gelu" (exact).
-        attention_bias: Whether the projections of attention have biases.
-        output_bias: Whether the logits have a bias.
-        tie_output: Whether the output projection has the embedding's matrix.
-        position_layout: Layout of sinusoids: "interleaved", "halves" or "halves_t2t";
-            see `SinusoidalPositionEncoding`.
-        first_position: Number of a sentence's first position.
-        share_embeddings: Whether the encoder has the embedding of the decoder.
-        source_vocabulary_size: Number of ids of the encoder's embedding if it is not
-            shared; vocabulary_size if None.
-        source_eos: Whether the encoder sees the end of a source, id 1. Otherwise it is
-            padding to the encoder.
-        decoder_start: Id whose embedding is the decoder's first input, or "zero" for
-            the zero vector. Inputs have id 0 there in either case.
-        **kwargs: Passed on to `keras.Model`.
+        **kwargs: `TransformerOptions`, by name, and the arguments of `keras.Model`.
 
     Call args:
         inputs: Dict with "encoder_input_tokens" [B, S] int and
@@ -114,117 +72,17 @@ class Transformer(keras.Model):
     Returns:
         Logits [B, T, V], in the compute dtype.
 
+    Attributes:
+        options: The options, of the class `options_class`.
+        sizes: Arguments that make the same model, and that `get_config` has.
+
     Raises:
-        ValueError: If num_heads does not divide d_model and d_k or d_v is None,
-            d_model is odd without learned positions, encoder_neighborhood is even,
-            decoder_start is no id in [1, V), a shared embedding has another
-            source_vocabulary_size, learned positions have a layout or no
-            first_position, or a name is unknown.
+        ValueError: As `TransformerOptions`; or if encoder_neighborhood is even,
+            learned positions have no first_position, or a name is unknown.
     """
 
-    def __init__(  # noqa: PLR0913 - the paper's model has this many
-        self,
-        vocabulary_size: int,
-        *,
-        num_layers: int = 6,
-        d_model: int = 512,
-        d_ff: int = 2048,
-        num_heads: int = 8,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout_rate: float = 0.1,
-        attention_dropout_rate: float = 0.0,
-        learned_positions: int | None = None,
-        encoder_neighborhood: int | None = None,
-        encoder_layers: int | None = None,
-        decoder_layers: int | None = None,
-        normalization: str = "post",
-        layer_norm_epsilon: float = LAYER_NORM_EPSILON,
-        activation: str = "relu",
-        attention_bias: bool = False,
-        output_bias: bool = False,
-        tie_output: bool = True,
-        position_layout: str = "interleaved",
-        first_position: int = 0,
-        share_embeddings: bool = True,
-        source_vocabulary_size: int | None = None,
-        source_eos: bool = True,
-        decoder_start: int | str = "zero",
-        **kwargs,
-    ):
-        super().__init__(**{"name": "transformer", **kwargs})
-        sizes = {
-            "vocabulary_size": vocabulary_size,
-            "num_layers": num_layers,
-            "d_model": d_model,
-            "d_ff": d_ff,
-            **{"num_heads": num_heads, "d_k": d_k, "d_v": d_v},
-            "dropout_rate": dropout_rate,
-            "attention_dropout_rate": attention_dropout_rate,
-            "learned_positions": learned_positions,
-            "encoder_neighborhood": encoder_neighborhood,
-            "encoder_layers": encoder_layers,
-            "decoder_layers": decoder_layers,
-            "normalization": normalization,
-            "layer_norm_epsilon": layer_norm_epsilon,
-            "activation": activation,
-            "attention_bias": attention_bias,
-            "output_bias": output_bias,
-            "tie_output": tie_output,
-            "position_layout": position_layout,
-            "first_position": first_position,
-            "share_embeddings": share_embeddings,
-            "source_vocabulary_size": source_vocabulary_size,
-            "source_eos": source_eos,
-            "decoder_start": decoder_start,
-        }
-        _check_sizes(sizes)
-        self.sizes = _with_defaults(sizes)
-        self._add_layers()
-        self.build()
-
-    def _add_layers(self) -> None:
-        """Makes the layers of `sizes`."""
-        sizes, policy = self.sizes, self.dtype_policy
-        stack_config = {name: sizes[name] for name in _STACK_SETTINGS}
-        self.embedding = SharedEmbedding(
-            *(sizes["vocabulary_size"], sizes["d_model"]),
-            *(sizes["tie_output"], sizes["output_bias"]),
-            name="embedding",
-            dtype=policy,
-        )
-        source_size = sizes["source_vocabulary_size"] or sizes["vocabulary_size"]
-        self._own_source_embedding = (
-            None
-            if sizes["share_embeddings"]
-            else SharedEmbedding(
-                source_size, sizes["d_model"], name="source_embedding", dtype=policy
-            )
-        )
-        positions = {
-            "first_position": sizes["first_position"],
-            "name": "positions",
-            "dtype": policy,
-        }
-        self.position_encoding = (
-            SinusoidalPositionEncoding(layout=sizes["position_layout"], **positions)
-            if sizes["learned_positions"] is None
-            else LearnedPositionEncoding(sizes["learned_positions"], **positions)
-        )
-        self.dropout = Dropout(sizes["dropout_rate"], name="dropout", dtype=policy)
-        self.encoder = Encoder(
-            sizes["encoder_layers"],
-            **stack_config,
-            neighborhood=sizes["encoder_neighborhood"],
-            name="encoder",
-            dtype=policy,
-        )
-        self.decoder = Decoder(
-            sizes["decoder_layers"], **stack_config, name="decoder", dtype=policy
-        )
-
     @classmethod
-    def base(cls, vocabulary_size: int, **overrides) -> "Transformer":
+    def base(cls, vocabulary_size: int, **overrides: Any) -> Self:
         """Returns the paper's base model (Table 3, first row).
 
         Args:
@@ -238,7 +96,7 @@ class Transformer(keras.Model):
         return cls(vocabulary_size, **overrides)
 
     @classmethod
-    def big(cls, vocabulary_size: int, **overrides) -> "Transformer":
+    def big(cls, vocabulary_size: int, **overrides: Any) -> Self:
         """Returns the paper's big model (Table 3, last row).
 
         Args:
@@ -249,61 +107,12 @@ class Transformer(keras.Model):
         sizes = {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout_rate": 0.3}
         return cls(vocabulary_size, **{**sizes, **overrides})
 
-    def build(self, inputs_shape=None):
-        # The constructor calls it: no size depends on the input, so a new model can do
-        # what Keras refuses without weights, such as `export` and `load_weights`.
-        if self.built:
-            return
-        hidden_shape = (None, None, self.sizes["d_model"])
-        self.embedding.build((None, None))
-        if self._own_source_embedding is not None:
-            self._own_source_embedding.build((None, None))
-        self.position_encoding.build(hidden_shape)
-        self.dropout.build(hidden_shape)
-        self.encoder.build(hidden_shape)
-        self.decoder.build(hidden_shape, hidden_shape)
-        # After the weights, so that their initial values do not depend on it.
-        self._dropout_keys = DropoutKeyGenerator()
-        self.built = True
-
     def call(self, inputs: Batch, training=None, dropout_keys=None):
+        check_inputs(inputs)
         if training and dropout_keys is None:
             rows = ops.shape(inputs[ENCODER_INPUT_TOKENS])[0]
             dropout_keys = self._dropout_keys.next(rows)
         return self.embedding.logits(self.hidden_states(inputs, dropout_keys))
-
-    @property
-    def source_embedding(self) -> SharedEmbedding:
-        """The encoder's embedding, the decoder's too if they share one."""
-        return self._own_source_embedding or self.embedding
-
-    @property
-    def output_embeddings(self) -> keras.Variable:
-        """The [V, D] matrix whose product with `hidden_states` are the logits."""
-        return self.embedding.output_embeddings
-
-    @property
-    def output_bias(self) -> keras.Variable | None:
-        """The bias [V] that is added to that product; None for none."""
-        return self.embedding.output_bias
-
-    @property
-    def max_positions(self) -> int | None:
-        """Maximum number of tokens that have a position; None for no maximum."""
-        if self.sizes["learned_positions"] is None:
-            return None
-        return self.sizes["learned_positions"] - self.sizes["first_position"]
-
-    @property
-    def vocabulary_weights(self) -> list[keras.Variable]:
-        """The weights [V, ...] with a row for each id of the vocabulary."""
-        return list(self.embedding.weights)
-
-    @property
-    def source_vocabulary_weights(self) -> list[keras.Variable]:
-        """The same of the encoder's own embedding; empty if it has none."""
-        own = self._own_source_embedding
-        return [] if own is None else list(own.weights)
 
     def hidden_states(
         self,
@@ -319,19 +128,22 @@ class Transformer(keras.Model):
         cross-attention of `Decoder.alignment_layer`, too, for guided alignment.
         """
         source = self.visible_source(inputs[ENCODER_INPUT_TOKENS])
-        keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
+        encoder_keys = fold_in(dropout_keys, ModelSite.ENCODER)
+        decoder_keys = fold_in(dropout_keys, ModelSite.DECODER)
         if ENCODER_SEGMENT_IDS not in inputs:
-            memory = self.encode(source, keys[0])
-            targets = inputs[DECODER_INPUT_TOKENS]
+            memory = self.encode(source, encoder_keys)
             return self._decode_hidden(
-                *(targets, memory, padding_mask(source), keys[1]),
+                inputs[DECODER_INPUT_TOKENS],
+                memory,
+                padding_mask(source),
+                decoder_keys,
                 with_attention=with_attention,
             )
         sources, targets = inputs[ENCODER_SEGMENT_IDS], inputs[DECODER_SEGMENT_IDS]
         sources = self._visible_segments(source, sources)
         memory = self.encode(
             source,
-            keys[0],
+            encoder_keys,
             segments=sources,
             positions=inputs[ENCODER_POSITIONS],
         )
@@ -339,7 +151,7 @@ class Transformer(keras.Model):
             inputs[DECODER_INPUT_TOKENS],
             memory,
             segment_mask(targets, sources),
-            keys[1],
+            decoder_keys,
             mask=segment_mask(targets, targets),
             positions=inputs[DECODER_POSITIONS],
             with_attention=with_attention,
@@ -370,11 +182,11 @@ class Transformer(keras.Model):
             mask = segment_mask(segments, segments)
         else:
             mask = ops.expand_dims(segments, axis=1)
-        embedded = self._embed(
-            source, positions, fold_in(dropout_keys, 0), self.source_embedding
-        )
+        embedded = self._embed(source, positions, dropout_keys, self.source_embedding)
         return self.encoder(
-            embedded, attention_mask=mask, dropout_keys=fold_in(dropout_keys, 1)
+            embedded,
+            attention_mask=mask,
+            dropout_keys=fold_in(dropout_keys, StackSite.LAYERS),
         )
 
     def decode(
@@ -420,7 +232,7 @@ class Transformer(keras.Model):
         with_attention: bool = False,
     ) -> Any:
         targets = self.insert_start(targets, positions)
-        embedded = self._embed(targets, positions, fold_in(dropout_keys, 0))
+        embedded = self._embed(targets, positions, dropout_keys, self.embedding)
         # No padding mask: padding follows the real tokens, so the causal mask already
         # hides it from them.
         causal = causal_mask(ops.shape(targets)[1])
@@ -429,7 +241,7 @@ class Transformer(keras.Model):
             memory,
             attention_mask=causal if mask is None else causal & mask,
             memory_mask=memory_mask,
-            dropout_keys=fold_in(dropout_keys, 1),
+            dropout_keys=fold_in(dropout_keys, StackSite.LAYERS),
             with_attention=with_attention,
         )
 
@@ -498,6 +310,56 @@ class Transformer(keras.Model):
         logits = self.embedding.logits(hidden, state.output_rows or kernels.output)
         return logits, state._replace(self_attention=caches)
 
+    def generate(self, tokens: Tensor, *, extra_length: int = 50) -> Tensor:
+        """Returns the greedy translations [B, T] of source ids, for a quick look.
+
+        Each token is the likeliest after those before it. `search_translations` has
+        beams, speed and compilation; this needs no TensorFlow, and runs eagerly.
+
+        Args:
+            tokens: [B, S] int source ids, each row ended by EOS and padded with 0.
+            extra_length: Tokens that a translation may have more than its source, after
+                which it is ended.
+
+        Returns:
+            [B, T] int32, each row ended by EOS and padded with 0. A source without a
+            token becomes EOS at once.
+
+        Raises:
+            UserError: If `tokens` are not [B, S] int.
+        """
+        source = to_source_ids(tokens)
+        is_text_BS = ops.logical_and(
+            ops.not_equal(source, 0), ops.not_equal(source, _EOS_ID)
+        )
+        lengths_B = ops.sum(ops.cast(ops.not_equal(source, 0), "int32"), axis=1)
+        limits_B = ops.where(ops.any(is_text_BS, axis=1), lengths_B + extra_length, 1)
+        if self.max_positions is not None:
+            limits_B = ops.minimum(limits_B, self.max_positions)
+        batch, steps = ops.shape(source)[0], int(ops.max(limits_B, initial=1))
+        slots = max(steps, 2)  # Keras warns of a softmax over one
+        state, kernels = self.prefill(source, slots), self.decode_kernels()
+        newest_B1 = ops.zeros((batch, 1), "int32")
+        ended_B1 = ops.zeros((batch, 1), "bool")
+        found = []
+        for position in range(steps):
+            visible_B1X = ops.broadcast_to(
+                ops.arange(slots) <= position, (batch, 1, slots)
+            )
+            logits_B1V, state = self.decode_step(
+                newest_B1, position, position, visible_B1X, state, kernels
+            )
+            # Padding is never generated.
+            best_B1 = ops.cast(ops.argmax(logits_B1V[..., 1:], axis=-1), "int32") + 1
+            at_limit_B1 = ops.expand_dims(position + 1 >= limits_B, 1)
+            best_B1 = ops.where(at_limit_B1, _EOS_ID, best_B1)
+            newest_B1 = ops.where(ended_B1, 0, best_B1)
+            found.append(newest_B1)
+            ended_B1 = ops.logical_or(ended_B1, ops.equal(newest_B1, _EOS_ID))
+            if ops.all(ended_B1):
+                break
+        return ops.concatenate(found, axis=1)
+
     def visible_source(self, source: Tensor) -> Tensor:
         """Returns source ids [B, S], with padding for an end that is not seen."""
         if self.sizes["source_eos"]:
@@ -533,11 +395,12 @@ class Transformer(keras.Model):
         tokens: Tensor,
         positions: Tensor | None,
         dropout_keys: Tensor | None,
-        embedding: SharedEmbedding | None = None,
+        embedding: SharedEmbedding,
     ) -> Tensor:
-        vectors = (embedding or self.embedding)(tokens)
-        embedded = self.position_encoding(vectors, positions=positions)
-        return self.dropout(embedded, dropout_keys=dropout_keys)
+        embedded = self.position_encoding(embedding(tokens), positions=positions)
+        return self.dropout(
+            embedded, dropout_keys=fold_in(dropout_keys, StackSite.EMBEDDING)
+        )
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Exports the model as Keras does, with token ids [B, S] and [B, T] as inputs.
@@ -557,60 +420,4 @@ class Transformer(keras.Model):
             input_signature = [dict.fromkeys(names, spec)]
         return super().export(
             filepath, *args, input_signature=input_signature, **kwargs
-        )
-
-    def get_config(self):
-        return {**super().get_config(), **self.sizes}
-
-
-def _with_defaults(sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a Transformer, with those that follow from others."""
-    per_head = sizes["d_model"] // sizes["num_heads"]
-    defaults = dict.fromkeys(("d_k", "d_v"), per_head)
-    stacks = "encoder_layers", "decoder_layers"
-    defaults |= dict.fromkeys(stacks, sizes["num_layers"])
-    given = {name: size for name, size in sizes.items() if size is not None}
-    return {**sizes, **defaults, **given}
-
-
-def _check_sizes(sizes: Mapping[str, Any]) -> None:
-    """Raises `ValueError` if the arguments of a Transformer do not fit together."""
-    d_model, learned = sizes["d_model"], sizes["learned_positions"]
-    heads = None in (sizes["d_k"], sizes["d_v"]) and sizes["num_heads"]
-    if heads and d_model % heads:
-        raise ValueError(
-            "d_model must be a multiple of num_heads where d_k and d_v are not "
-            f"given. Received: d_model={d_model}, num_heads={heads}"
-        )
-    if learned is None and d_model % 2:
-        raise ValueError(
-            "d_model must be even for sinusoids, which come in pairs. "
-            f"Received: d_model={d_model}"
-        )
-    for name, low in _LOWEST:
-        if sizes[name] is not None and not sizes[name] >= low:
-            raise ValueError(f"{name} must be at least {low}. Received: {sizes[name]}")
-    if not sizes["layer_norm_epsilon"] > 0:
-        raise ValueError(
-            "layer_norm_epsilon must be above 0, or a constant vector has no norm. "
-            f"Received: {sizes['layer_norm_epsilon']}"
-        )
-    layout, start = sizes["position_layout"], sizes["decoder_start"]
-    if learned is not None and layout != "interleaved":
-        raise ValueError(
-            "position_layout is for sinusoids, and learned positions have none. "
-            f"Received: position_layout={layout}, learned_positions={learned}"
-        )
-    vocabulary_size = sizes["vocabulary_size"]
-    source_size = sizes["source_vocabulary_size"] or vocabulary_size
-    if sizes["share_embeddings"] and source_size != vocabulary_size:
-        raise ValueError(
-            "source_vocabulary_size is for share_embeddings=False, since a shared "
-            f"embedding has one size. Received: {source_size} and {vocabulary_size}"
-        )
-    is_id = isinstance(start, int) and 0 < start < vocabulary_size
-    if start != "zero" and not is_id:
-        raise ValueError(
-            f'decoder_start must be an id in [1, {vocabulary_size}), or "zero" for '
-            f"the zero vector, as padding has it. Received: {start}"
         )

@@ -33,7 +33,7 @@ def check_dropout_keys(case: Case, layer: Any) -> None:
     changed = np.abs(case.call(layer, dropout_keys=keys + 1) - expected)
     assert (changed.reshape(len(changed), -1).max(-1) > 1e-3).all()
     rates = {name: 0.0 for name in case.config if name.endswith("dropout_rate")}
-    undropped = case.layer_class(**{**case.config, **rates})
+    undropped = case.make(**rates)
     case.call(undropped)
     undropped.set_weights(layer.get_weights())
     np.testing.assert_array_equal(

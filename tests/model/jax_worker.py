@@ -39,6 +39,8 @@ def compute(case: dict[str, Any]) -> dict[str, Any]:
     results["gradients"] = [np.asarray(each) for each in gradients]
     if case["decodes"]:
         results["steps"] = decode(model, inputs)
+        source = inputs[ENCODER_INPUT_TOKENS]
+        results["generated"] = np.asarray(model.generate(source, extra_length=4))
     return results
 
 

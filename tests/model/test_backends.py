@@ -14,7 +14,11 @@ import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.training.losses import label_smoothed_cross_entropy
-from t2t_keras.typing import DECODER_LOSS_WEIGHTS, DECODER_TARGET_TOKENS
+from t2t_keras.typing import (
+    DECODER_LOSS_WEIGHTS,
+    DECODER_TARGET_TOKENS,
+    ENCODER_INPUT_TOKENS,
+)
 from tests.model.architectures import Architecture, architectures
 from tests.model.small_model import TARGET_LENGTHS, random_tokens, small_batch
 from tests.model.test_packed_rows import packed_batch
@@ -73,12 +77,17 @@ def compute(case: dict[str, Any]) -> dict[str, Any]:
     weights = [weight.value for weight in model.trainable_variables]
     gradients = tape.gradient(sums.loss_sum, weights)
     logits = np.asarray(model(batch))
+    decoded = {}
+    if case["decodes"]:
+        source = batch[ENCODER_INPUT_TOKENS]
+        decoded["steps"] = logits
+        decoded["generated"] = np.asarray(model.generate(source, extra_length=4))
     return {
         "logits": logits,
         "dropped": np.asarray(model(batch, dropout_keys=case["keys"])),
         "loss": float(sums.loss_sum),
         "gradients": [tf.convert_to_tensor(each).numpy() for each in gradients],
-        **({"steps": logits} if case["decodes"] else {}),
+        **decoded,
     }
 
 

@@ -1,5 +1,7 @@
 """Transformer as a Keras model: dropout by `training`, saving, exporting."""
 
+import dataclasses
+import inspect
 import json
 
 import keras
@@ -7,6 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_keras.errors import UserError
+from t2t_keras.model.options import TransformerOptions
 from t2t_keras.model.transformer import Transformer
 from tests.model.architectures import architectures
 from tests.model.small_model import (
@@ -66,6 +70,9 @@ def test_a_new_model_can_do_what_keras_asks_of_a_built_one(tmp_path) -> None:
     new.build(None)
     for weight, value in zip(new.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)
+    summary: list[str] = []
+    new.summary(print_fn=summary.append)
+    assert "decoder (Decoder)" in "".join(summary)
     new.save_weights(tmp_path / "new.weights.h5")
     assert np.abs(compute_logits(other, batch) - compute_logits(new, batch)).max() > 0.1
     other.load_weights(tmp_path / "new.weights.h5")
@@ -133,3 +140,34 @@ def test_keras_functional_api_takes_it_as_a_layer() -> None:
     logits = compute_logits(model, batch).astype("float64")
     expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-6)
+
+
+def test_the_signature_has_every_option_and_keras_arguments() -> None:
+    parameters = inspect.signature(Transformer).parameters
+    assert next(iter(parameters)) == "vocabulary_size"
+    options = {field.name for field in dataclasses.fields(TransformerOptions)}
+    kerass = {"name", "dtype", "trainable", "autocast", "activity_regularizer"}
+    assert set(parameters) == options | kerass
+    assert set(Transformer(**CONFIG).sizes) == options
+    assert parameters["d_model"].default == 512
+    message = r"no argument 'd_modl'.*Did you mean d_model\?"
+    with pytest.raises(UserError, match=message):
+        Transformer(17, d_modl=10)
+
+
+def test_inputs_that_are_no_dict_of_ids_are_refused() -> None:
+    model, batch = shared_model(), small_batch()
+    source, target = batch.values()
+    for inputs, received in (
+        ((source, target), "tuple"),
+        ([source, target], "list"),
+        (source, "EagerTensor"),
+        ({"encoder_input_tokens": source}, r"a dict with \['encoder_input_tokens'\]"),
+        (
+            {**batch, "decoder_input_tokens": target[0]},
+            r"decoder_input_tokens of shape \(6,\)",
+        ),
+    ):
+        message = rf"takes a dict .*\[B, S\] int and .*\[B, T\].* Received: {received}"
+        with pytest.raises(UserError, match=message):
+            model(inputs)

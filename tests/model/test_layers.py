@@ -6,12 +6,21 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_keras.model.dropout import Dropout
+from t2t_keras.model.layer_parts import LayerParts
 from t2t_keras.model.layers import FeedForward, ResidualNorm, project
+from t2t_keras.model.options import LayerOptions
 from tests.model.copy_weights import copy_feed_forward, copy_norm
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_feed_forward, random_norm
 
 B, L, D, F = 4, 5, 7, 11
+
+
+def make_residual(dropout_rate: float = 0.0, dtype: str = "float32") -> ResidualNorm:
+    """Returns that of a layer with otherwise default options."""
+    parts = LayerParts()
+    parts.options = LayerOptions(dropout_rate=dropout_rate)
+    return parts.make_residual(name="residual", dtype=dtype)
 
 
 @pytest.fixture
@@ -100,7 +109,7 @@ def test_feed_forward_is_equation_2() -> None:
 
 def test_the_norm_is_of_the_sum(rng: np.random.Generator) -> None:
     weights = random_norm(rng, Sizes(d_model=D))
-    layer = ResidualNorm(0.0)
+    layer = make_residual()
     layer.build((B, L, D))
     copy_norm(layer, weights)
     x, sublayer = rng.normal(size=(B, L, D)), rng.normal(size=(B, L, D))
@@ -114,7 +123,7 @@ def test_epsilon_is_that_of_the_authors_code(rng: np.random.Generator) -> None:
     # With a variance of about 1e-6, epsilon 1e-6 scales the result by 0.7, 1e-5 would
     # scale it by 0.3, and Keras' default 1e-3 by 0.03.
     x = 1e-3 * rng.normal(size=(B, L, D))
-    layer = ResidualNorm(0.0)
+    layer = make_residual()
     actual = layer(x.astype("f"), np.zeros_like(x, "f"))
     expected = transformer_np.layer_norm(x, np.ones(D), np.zeros(D), epsilon=1e-6)
     np.testing.assert_allclose(actual, expected, atol=1e-4)
@@ -128,7 +137,7 @@ def test_what_is_dropped_is_the_sub_layer_and_never_the_residual(
 ) -> None:
     x, sublayer = rng.normal(size=(2, B, L, D)).astype("f")
     keys = np.arange(B, dtype="uint32")
-    layer = ResidualNorm(0.5)
+    layer = make_residual(0.5)
     dropped = ops.convert_to_numpy(Dropout(0.5)(sublayer, dropout_keys=keys))
     assert 0.2 < (dropped == 0).mean() < 0.8
     expected = transformer_np.layer_norm(
@@ -141,11 +150,11 @@ def test_what_is_dropped_is_the_sub_layer_and_never_the_residual(
 def test_norm_runs_in_float32_under_bfloat16() -> None:
     # Variance 2^-8 about a mean of 1, all exact in bfloat16, but no square is.
     x = np.tile([1.0 - 2**-4, 1.0 + 2**-4], (1, 1, 16)).astype("float32")
-    layer = ResidualNorm(0.0, dtype="mixed_bfloat16")
+    layer = make_residual(dtype="mixed_bfloat16")
     actual = ops.cast(layer(x, np.zeros_like(x)), "float32")
     np.testing.assert_array_equal(actual, np.sign(x - 1))
 
 
 def test_the_rate_is_checked_when_the_layer_is_made() -> None:
     with pytest.raises(ValueError, match=r"dropout_rate must be in \[0, 1\)"):
-        ResidualNorm(1.0)
+        make_residual(1.0)

@@ -115,6 +115,16 @@ def test_every_public_name_can_be_imported_and_has_a_type() -> None:
     assert Path(t2t_keras.__file__).with_name("py.typed").is_file()
 
 
+def test_keras_knows_every_public_class_that_it_saves() -> None:
+    registered = {
+        name
+        for name in t2t_keras.__all__
+        if keras.saving.get_registered_name(getattr(t2t_keras, name))
+        == f"t2t_keras>{name}"
+    }
+    assert registered == set(t2t_keras._KNOWN_TO_KERAS)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Transfomer'"):
         t2t_keras.Transfomer  # noqa: B018  # type: ignore[attr-defined]
