@@ -13,7 +13,6 @@ from t2t_keras.model.attention import MultiHeadAttention as MultiHeadAttention
 from t2t_keras.model.decoder import DecoderLayer as DecoderLayer
 from t2t_keras.model.embedding import SharedEmbedding as SharedEmbedding
 from t2t_keras.model.encoder import EncoderLayer as EncoderLayer
-from t2t_keras.model.options import LayerOptions as LayerOptions
 from t2t_keras.model.options import TransformerOptions as TransformerOptions
 from t2t_keras.model.transformer import Transformer as Transformer
 from t2t_keras.runs.finish import FinishedRun as FinishedRun
@@ -27,6 +26,7 @@ from t2t_keras.serving.client.translation_client import (
 )
 from t2t_keras.settings.config import ExperimentConfig as ExperimentConfig
 from t2t_keras.settings.flags import read_settings as read_settings
+from t2t_keras.settings.model_config import LayerOptions as LayerOptions
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary as SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords as learn_subwords
 from t2t_keras.training.keras_fit import (

@@ -202,7 +202,7 @@ def _build_search_model(program: Program, precision: str) -> Transformer:
     _start_again()
     trained = models.build_model(program.config, program.config.data.vocabulary_size)
     _start_again()
-    model = Transformer(**trained.sizes, dtype=precision)
+    model = type(trained)(**trained.sizes, dtype=precision)
     model.build()
     for ours, theirs in zip(model.variables, trained.variables, strict=True):
         ours.assign(tf.cast(theirs.value, ours.dtype))

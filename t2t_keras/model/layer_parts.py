@@ -8,7 +8,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.layers import FeedForward, ResidualNorm
 from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
-from t2t_keras.model.options import LayerOptions, option_names
+from t2t_keras.model.options import option_names
+from t2t_keras.settings.model_config import LayerOptions
 
 
 class LayerParts:

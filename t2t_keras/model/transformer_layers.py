@@ -153,9 +153,7 @@ class TransformerLayers(LayerParts, keras.Model):
     @property
     def max_positions(self) -> int | None:
         """Maximum number of tokens that have a position; None for no maximum."""
-        if self.sizes["learned_positions"] is None:
-            return None
-        return self.sizes["learned_positions"] - self.sizes["first_position"]
+        return self.options.max_positions
 
     @property
     def vocabulary_weights(self) -> list[keras.Variable]:

@@ -53,9 +53,11 @@ class RunSummary:
 
     @property
     def parameters(self) -> int | None:
-        """Number of trainable parameters."""
-        size = self.vocabulary_size
-        return None if size is None else parameter_count(self.config.model, size)
+        """Number of trainable parameters, unless a class of the user has others."""
+        model, size = self.config.model, self.vocabulary_size
+        if size is None or model.model is not None:
+            return None
+        return parameter_count(model, size)
 
     @property
     def cost(self) -> Mapping[str, Any]:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import inspect
+import logging
 import os
 import random
 from collections.abc import Callable, Hashable, Mapping
@@ -15,6 +17,8 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.shortlist import Shortlist
 from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import file_sha256
+from t2t_keras.model.classes import find_class
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.tasks import Task, task_for, with_tokenizer
@@ -25,6 +29,8 @@ from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.training.checkpoint_store import CheckpointStore
 from t2t_keras.translation.translator import Search, Translator
+
+logger = logging.getLogger(__name__)
 
 # Maximum concurrent searches on CPUs. Each needs its own memory.
 _MAX_SEARCHES = 4
@@ -77,7 +83,8 @@ def build_model(
 
     Raises:
         ValueError: If `decoder_start` is missing.
-        UserError: If the sources have other ids, and the embedding is shared.
+        UserError: If the sources have other ids, and the embedding is shared; or the
+            class of --model cannot be found.
     """
     if (decoder_start == "zero") != (config.model.decoder_start == "zero"):
         raise ValueError(
@@ -86,7 +93,7 @@ def build_model(
         )
     precision = config.training.precision
     policy = precision if precision == "float32" else f"mixed_{precision}"
-    arguments = dataclasses.asdict(config.model)
+    arguments = config.model.architecture()
     arguments["decoder_start"] = decoder_start
     source_size = source_vocabulary_size or vocabulary_size
     if not config.model.share_embeddings:
@@ -96,11 +103,12 @@ def build_model(
             "The vocabulary has other pieces for each language, so the embedding "
             "cannot be shared. Use --noshare_embeddings."
         )
+    model_class = find_class(config.model.model)
     # Initializers without a seed draw one from Python's generator, and nothing else.
     caller_state = random.getstate()
     random.seed(config.training.seed)
     try:
-        model = Transformer(vocabulary_size, **arguments, dtype=policy)
+        model = model_class(vocabulary_size, **arguments, dtype=policy)
         model.build()
     finally:
         random.setstate(caller_state)
@@ -315,6 +323,7 @@ def load_trained(
             not belong together.
     """
     config = model_dir.config()
+    check_class(config.model, model_dir)
     vocabulary = model_dir.vocabulary()
     path = model_dir.find_checkpoint(which)
     start = find_decoder_start(config.model, vocabulary)
@@ -324,6 +333,38 @@ def load_trained(
     tokenize = model_dir.run_card().get("bleu_tokenizer", config.training.tokenize)
     task = with_tokenizer(task or task_for(config.data.target_language), tokenize)
     return TrainedModel(model, vocabulary, config, path, state.step, task)
+
+
+def describe_class(config: ModelConfig) -> dict[str, str | None] | None:
+    """Returns what a run card has of the class of the model; None for `Transformer`.
+
+    That is its name, and the SHA-256 of its file. A class of a notebook has no file.
+
+    Raises:
+        UserError: If the class cannot be found.
+    """
+    if config.model is None:
+        return None
+    try:
+        file = Path(inspect.getfile(find_class(config.model)))
+    except (TypeError, OSError):
+        file = None
+    digest = None if file is None or not file.is_file() else file_sha256(file)
+    return {"class": config.model, "sha256": digest}
+
+
+def check_class(config: ModelConfig, model_dir: ModelDir) -> None:
+    """Logs a warning if the class of the model has another source than at the start.
+
+    Raises:
+        UserError: If the class cannot be found.
+    """
+    now, then = describe_class(config), model_dir.run_card().get("model")
+    if now is not None and then is not None and now["sha256"] != then["sha256"]:
+        logger.warning(
+            f"the file of --model={config.model} has changed since the run in "
+            f"{model_dir.path} was started. Its weights may mean something else now."
+        )
 
 
 def cast_to_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
@@ -342,7 +383,7 @@ def cast_to_precision(trained: TrainedModel, precision: str | None) -> TrainedMo
         precision = "bfloat16" if trained_in == "bfloat16" else "float32"
     if precision == trained_in == "float32":
         return trained
-    model = Transformer(**trained.model.sizes, dtype=precision)
+    model = type(trained.model)(**trained.model.sizes, dtype=precision)
     model.build()
     for ours, theirs in zip(model.weights, trained.model.weights, strict=True):
         ours.assign(tf.cast(theirs.value, ours.dtype))

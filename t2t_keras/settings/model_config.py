@@ -1,19 +1,25 @@
-"""Settings of the model (section 3 and Table 3)."""
+"""Options of the model (section 3 and Table 3), each declared once.
+
+The layers take `LayerOptions`, a run has `ModelConfig`, and `Transformer` adds what a
+vocabulary decides. The defaults are the paper's base model. Options from
+`normalization` on, and from `encoder_layers` on, are choices of other programs, which
+the paper's model does not need (docs/architecture.md).
+"""
 
 import dataclasses
+from typing import Any
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.setting import Settings, setting
+from t2t_keras.settings.setting import Settings, setting, settings_of
 
 
-@dataclasses.dataclass(frozen=True)
-class ModelConfig(Settings):
-    """Model: the hyperparameters of section 3 and Table 3."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LayerOptions(Settings):
+    """Options of encoder and decoder layers."""
 
-    num_layers: int = setting(
-        6, "N, number of layers in the encoder and in the decoder.", low=1
+    d_model: int = setting(
+        512, "Width of the model, an even number with sinusoids.", low=1
     )
-    d_model: int = setting(512, "Width of the model, an even number.", low=2)
     d_ff: int = setting(2048, "Inner width of the feed-forward networks.", low=1)
     num_heads: int = setting(
         8, "h, number of attention heads.", low=1, reinterprets=True
@@ -38,26 +44,12 @@ class ModelConfig(Settings):
         low=0,
         high=0.99,
     )
-    learned_positions: int | None = setting(
-        None,
-        "Number of position vectors to learn (Table 3, row E). Default: sinusoids.",
-        low=1,
-    )
     encoder_neighborhood: int | None = setting(
         None,
         "Window size of restricted encoder self-attention (section 4), in tokens, "
         "odd. Default: unrestricted.",
         low=1,
         reinterprets=True,
-    )
-    encoder_layers: int | None = setting(
-        None, "Number of layers in the encoder. Default: --num_layers.", low=1
-    )
-    decoder_layers: int | None = setting(
-        None,
-        "Number of layers in the decoder. Default: --num_layers. Few of them "
-        "translate faster.",
-        low=1,
     )
     normalization: str = setting(
         "post",
@@ -85,22 +77,53 @@ class ModelConfig(Settings):
         "Whether the projections of queries, keys, values and of attention's output "
         "have biases.",
     )
+
+    def check(self) -> None:
+        if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
+            raise UserError(
+                "--d_model must be a multiple of --num_heads unless --d_k and --d_v "
+                f"are set. Received: {self.d_model} and {self.num_heads}"
+            )
+        if self.encoder_neighborhood and not self.encoder_neighborhood % 2:
+            raise UserError(
+                "--encoder_neighborhood must be odd, so that it can be centered. "
+                f"Received: {self.encoder_neighborhood}"
+            )
+
+    def head_sizes(self) -> tuple[int, int, int]:
+        """Returns h, d_k and d_v."""
+        default = self.d_model // self.num_heads
+        d_k = default if self.d_k is None else self.d_k
+        d_v = default if self.d_v is None else self.d_v
+        return self.num_heads, d_k, d_v
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ArchitectureOptions(LayerOptions):
+    """Options of the layers, their number, positions and embeddings."""
+
+    num_layers: int = setting(
+        6, "N, number of layers in the encoder and in the decoder.", low=1
+    )
+    learned_positions: int | None = setting(
+        None,
+        "Number of position vectors to learn (Table 3, row E). Default: sinusoids.",
+        low=1,
+    )
+    encoder_layers: int | None = setting(
+        None, "Number of layers in the encoder. Default: --num_layers.", low=1
+    )
+    decoder_layers: int | None = setting(
+        None,
+        "Number of layers in the decoder. Default: --num_layers. Few of them "
+        "translate faster.",
+        low=1,
+    )
     output_bias: bool = setting(False, "Whether the logits have a bias.")
     tie_output: bool = setting(
         True,
         "Whether the output projection has the matrix of the embedding, as in the "
         "paper. Otherwise it has one of its own.",
-    )
-    share_embeddings: bool = setting(
-        True,
-        "Whether the encoder has the embedding of the decoder, as in the paper. "
-        "Otherwise it has one of its own.",
-    )
-    source_eos: bool = setting(
-        True,
-        "Whether the encoder reads the end-of-sentence token of a source. Models of "
-        "OpenNMT-tf do not.",
-        reinterprets=True,
     )
     position_layout: str = setting(
         "interleaved",
@@ -117,31 +140,26 @@ class ModelConfig(Settings):
         high=1_000_000,
         reinterprets=True,
     )
-    decoder_start: str = setting(
-        "zero",
-        "First input of the decoder: zero, the zero vector; or a piece of the "
-        "vocabulary, such as </s>, for its embedding.",
+    share_embeddings: bool = setting(
+        True,
+        "Whether the encoder has the embedding of the decoder, as in the paper. "
+        "Otherwise it has one of its own.",
+    )
+    source_eos: bool = setting(
+        True,
+        "Whether the encoder reads the end-of-sentence token of a source. Models of "
+        "OpenNMT-tf do not.",
         reinterprets=True,
-        shared=True,
     )
 
     def check(self) -> None:
-        if self.d_model % 2:
-            raise UserError(
-                "--d_model must be even: sines and cosines come in pairs. "
-                f"Received: {self.d_model}"
-            )
-        if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
-            raise UserError(
-                "--d_model must be a multiple of --num_heads unless --d_k and --d_v "
-                f"are set. Received: {self.d_model} and {self.num_heads}"
-            )
-        if self.encoder_neighborhood and not self.encoder_neighborhood % 2:
-            raise UserError(
-                "--encoder_neighborhood must be odd, so that it can be centered. "
-                f"Received: {self.encoder_neighborhood}"
-            )
+        super().check()
         if self.learned_positions is None:
+            if self.d_model % 2:
+                raise UserError(
+                    "--d_model must be even: sines and cosines come in pairs. "
+                    f"Received: {self.d_model}"
+                )
             return
         if self.position_layout != "interleaved":
             raise UserError(
@@ -162,6 +180,29 @@ class ModelConfig(Settings):
         if self.learned_positions is None:
             return None
         return self.learned_positions - self.first_position
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelConfig(ArchitectureOptions):
+    """Model: the hyperparameters of section 3 and Table 3."""
+
+    decoder_start: str = setting(
+        "zero",
+        "First input of the decoder: zero, the zero vector; or a piece of the "
+        "vocabulary, such as </s>, for its embedding.",
+        reinterprets=True,
+        shared=True,
+    )
+    model: str | None = setting(
+        None,
+        "Class of the model, as package.module:Class: a subclass of "
+        "t2t_keras.Transformer that Python can import. Default: Transformer.",
+        reinterprets=True,
+    )
+
+    def architecture(self) -> dict[str, Any]:
+        """Returns the `ArchitectureOptions` by name, for the class of the model."""
+        return {name: getattr(self, name) for name in settings_of(ArchitectureOptions)}
 
 
 # The paper's two models, and one that trains in six minutes on two cores.

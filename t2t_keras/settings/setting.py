@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import math
 import os
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
@@ -146,6 +147,21 @@ class Settings:
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls) -> None:
+        """Lists the settings in the docstring, for `help`."""
+        own = {
+            name: field.metadata[_KEY]
+            for name, field in vars(cls).items()
+            if isinstance(field, dataclasses.Field) and _KEY in field.metadata
+        }
+        inherited = settings_of(cls) if hasattr(cls, "__dataclass_fields__") else {}
+        lines = [
+            textwrap.fill(f"{name}: {each.about}", 84, subsequent_indent="    ")
+            for name, each in {**inherited, **own}.items()
+        ]
+        text = textwrap.indent("\n".join(lines), " " * 8)
+        cls.__doc__ = f"{(cls.__doc__ or '').rstrip()}\n\n    Settings:\n{text}\n"
 
     def __post_init__(self) -> None:
         defaults = default_values(type(self))

@@ -22,7 +22,7 @@ from t2t_keras.model.embedding import (
 from t2t_keras.model.encoder import Encoder, EncoderLayer
 from t2t_keras.model.layers import FeedForward, ResidualNorm
 from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
-from t2t_keras.model.options import LayerOptions
+from t2t_keras.settings.model_config import LayerOptions
 from tests.model.check_layer import check_layer
 from tests.model.layer_case import Case
 

@@ -1,5 +1,6 @@
 """Dense projection, feed-forward network, residual connection against NumPy."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -8,7 +9,7 @@ from keras import ops
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.model.layer_parts import LayerParts
 from t2t_keras.model.layers import FeedForward, ResidualNorm, project
-from t2t_keras.model.options import LayerOptions
+from t2t_keras.settings.model_config import LayerOptions
 from tests.model.copy_weights import copy_feed_forward, copy_norm
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_feed_forward, random_norm
@@ -157,4 +158,4 @@ def test_norm_runs_in_float32_under_bfloat16() -> None:
 
 def test_the_rate_is_checked_when_the_layer_is_made() -> None:
     with pytest.raises(ValueError, match=r"dropout_rate must be in \[0, 1\)"):
-        make_residual(1.0)
+        ResidualNorm(keras.layers.LayerNormalization(), 1.0, "post")

@@ -11,8 +11,9 @@ import tensorflow as tf
 from examples.rms_norm_model import GatedTransformer
 from t2t_keras.errors import UserError
 from t2t_keras.model.encoder import EncoderLayer
-from t2t_keras.model.options import LayerOptions, TransformerOptions
+from t2t_keras.model.options import TransformerOptions
 from t2t_keras.model.transformer import Transformer
+from t2t_keras.settings.model_config import LayerOptions
 from tests.model.copy_weights import randomize
 from tests.model.small_model import CONFIG, H, compute_logits, small_batch
 from tests.model.test_decode_step import parallel_logits, step_logits

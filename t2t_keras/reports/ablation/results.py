@@ -161,7 +161,9 @@ def collect(
                 row.name,
                 row.flagfile,
                 changes(row, base),
-                size and parameter_count(row.config.model, size),
+                None
+                if size is None or row.config.model.model is not None
+                else parameter_count(row.config.model, size),
             )
             for row in rows
         ),

@@ -56,6 +56,12 @@ def export_model(
         from t2t_keras.runs.export.keras_file import export_keras
 
         return export_keras(trained, model_dir.export_keras)
+    if trained.config.model.model is not None:
+        raise UserError(
+            f"--format={export_format} has the layers of the Transformer alone, and "
+            f"this model is a {trained.config.model.model}. Export it as a SavedModel "
+            "or for Keras: --format=text, ids or keras."
+        )
     if export_format == "ctranslate2":
         from t2t_keras.runs.export.ctranslate2 import export_ctranslate2
 

@@ -11,6 +11,7 @@ from typing import Any
 from t2t_keras import __version__
 from t2t_keras.runs.data.run_data import RunData, open_data, resolve_epochs
 from t2t_keras.runs.model_dir import ModelDir, package_versions
+from t2t_keras.runs.models import check_class, describe_class
 from t2t_keras.runs.tasks import Task, TranslationTask
 from t2t_keras.runs.training.fine_tuning import check_fit
 from t2t_keras.runs.training.source import Source, open_source, other_meanings
@@ -65,8 +66,9 @@ def prepare_run(
         num_replicas: Devices that share each batch, to count padding.
 
     Raises:
-        UserError: As `open_data` and `check_fit`.
+        UserError: As `open_data`, `check_fit` and `check_class`.
     """
+    check_class(config.model, model_dir)
     data = open_data(
         config,
         model_dir,
@@ -109,8 +111,10 @@ def _initial_run_card(
     config: ExperimentConfig, data: RunData, source: Source | None
 ) -> dict[str, Any]:
     """Returns the run card before the first step."""
+    own_class = describe_class(config.model)
     return {
         **({} if source is None else {"init": source.run_card_entry()}),
+        **({} if own_class is None else {"model": own_class}),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {
             "t2t_keras": __version__,
