@@ -251,12 +251,18 @@ def setting_names(modules: Mapping[str, Path]) -> frozenset[str]:
 
 
 def find_setting_tuples(name: str, path: Path) -> Iterator[int]:
-    """Yields the line of each module-level collection of names of settings."""
+    """Yields the line of each module-level collection of names of settings.
+
+    Definitions of flags may have some. Other toolkits, in `interop`, have settings of
+    the same names.
+    """
     settings = setting_names(find_modules(ROOT))
-    if name.startswith(f"{PACKAGE}.settings"):
+    if name.startswith((f"{PACKAGE}.settings", f"{PACKAGE}.interop")):
         return
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            if ast.unparse(node.value).startswith("define_flags("):
+                continue
             texts = [
                 each.value
                 for each in ast.walk(node.value)
@@ -277,17 +283,27 @@ def find_hand_written_flags(name: str, path: Path) -> Iterator[int]:
 
 
 def find_log_parameters(name: str, path: Path) -> Iterator[int]:
-    """Yields the line of each function that takes a function to log with."""
+    """Yields the line of each function that takes a function to log with.
+
+    `Run` and its base do, for their users.
+    """
+    if name.startswith((f"{PACKAGE}.runs.run", f"{PACKAGE}.runs.translation.trained_")):
+        return
     for node in _nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             parameters = (*node.args.args, *node.args.kwonlyargs)
-            is_public_run = name == f"{PACKAGE}.runs.run"
-            if not is_public_run and any(each.arg == "log" for each in parameters):
-                yield node.lineno
+            for each in parameters:
+                is_file = ast.unparse(each.annotation or each) == "Path"
+                if each.arg == "log" and not is_file:
+                    yield node.lineno
 
 
 def find_packed_literals(name: str, path: Path) -> Iterator[int]:
-    """Yields the line of each literal that is unpacked where it stands."""
+    """Yields the line of each literal that is unpacked where it stands.
+
+    A dict of keyword arguments counts if they could be written as such: not if names
+    are computed, or it replaces some of another dict.
+    """
     for node in _nodes(path):
         if isinstance(node, ast.Starred) and isinstance(
             node.value, ast.Tuple | ast.List
@@ -300,7 +316,9 @@ def find_packed_literals(name: str, path: Path) -> Iterator[int]:
         elif isinstance(node, ast.Call):
             for keyword in node.keywords:
                 if keyword.arg is None and isinstance(keyword.value, ast.Dict):
-                    yield node.lineno
+                    keys = keyword.value.keys
+                    if all(isinstance(key, ast.Constant) for key in keys):
+                        yield node.lineno
 
 
 # What is to be written once, or plainly; each finds its places in one module.

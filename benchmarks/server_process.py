@@ -98,7 +98,9 @@ def started_command(flags: Sequence[str]) -> Iterator[ServerProcess]:
     """
     with tempfile.TemporaryFile() as errors:
         process = start_python(
-            *("-m", "t2t_keras.serve", *flags),
+            "-m",
+            "t2t_keras.serve",
+            *flags,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -58,9 +58,19 @@ def check() -> ExperimentConfig:
     require_flag("model_dir")
     config = settings.config_from_flags()
     for name in (
-        *("clip_norm", "cpu_devices", "ema_decay", "guided_alignment"),
-        *("init_optimizer", "max_tokens_per_replica", "measure_ceiling", "tf32"),
-        *("on_nonfinite", "patience", "precision", "profile_steps", "strategy"),
+        "clip_norm",
+        "cpu_devices",
+        "ema_decay",
+        "guided_alignment",
+        "init_optimizer",
+        "max_tokens_per_replica",
+        "measure_ceiling",
+        "tf32",
+        "on_nonfinite",
+        "patience",
+        "precision",
+        "profile_steps",
+        "strategy",
     ):
         if (value := getattr(config.training, name)) != getattr(TrainingConfig, name):
             raise UserError(f"--{name}={value} is not for this example. Leave it out.")

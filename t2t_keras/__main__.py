@@ -11,9 +11,20 @@ from pathlib import Path
 
 # In the order of use in a run. Each is a module that `python -m` runs.
 PROGRAMS = (
-    *("prepare", "train", "recombine", "rehearse", "convert"),
-    *("translate", "evaluate", "average", "report", "ablate"),
-    *("export", "serve", "client", "visualize"),
+    "prepare",
+    "train",
+    "recombine",
+    "rehearse",
+    "convert",
+    "translate",
+    "evaluate",
+    "average",
+    "report",
+    "ablate",
+    "export",
+    "serve",
+    "client",
+    "visualize",
 )
 _PREFIX = "t2t-"
 

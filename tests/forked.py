@@ -21,8 +21,14 @@ REPOSITORY = Path(__file__).parents[1]
 # Environment variable with the folder of the fork server.
 _FOLDER = "FORK_SERVER"
 _READ_AT_IMPORT = (
-    *("HOME", "KERAS_", "LANG", "LC_", "PYTHON"),
-    *("TF_CPP_", "TF_ENABLE_", "TF_USE_"),
+    "HOME",
+    "KERAS_",
+    "LANG",
+    "LC_",
+    "PYTHON",
+    "TF_CPP_",
+    "TF_ENABLE_",
+    "TF_USE_",
 )
 
 

@@ -48,7 +48,8 @@ def start(
     code = f"from {__name__} import run; run({', '.join(armed)})"
     with log.open("ab") as output:
         return ForkedProcess(
-            *("-c", code),
+            "-c",
+            code,
             cwd=REPOSITORY,
             env={**os.environ, **environment},
             stdout=output,

@@ -29,8 +29,15 @@ e    . .    .    .  .   .   .   .   .      4.92 25.7 .
 big  . 1024 4096 16 .   .   0.3 .   300000 4.33 26.4 213
 """
 SETTINGS = (
-    *("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
-    *("dropout_rate", "label_smoothing", "train_steps"),
+    "num_layers",
+    "d_model",
+    "d_ff",
+    "num_heads",
+    "d_k",
+    "d_v",
+    "dropout_rate",
+    "label_smoothing",
+    "train_steps",
 )
 
 

@@ -24,7 +24,9 @@ class Program(ForkedProcess):
         self._mark = uuid.uuid4().hex
         self._files = [tempfile.TemporaryFile() for _ in range(2)]
         super().__init__(
-            *("-m", f"t2t_keras.{name}", *arguments),
+            "-m",
+            f"t2t_keras.{name}",
+            *arguments,
             cwd=REPOSITORY,
             env={**env, _MARK: self._mark},
             stdout=self._files[0],

@@ -71,7 +71,10 @@ def make_search(
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([1, None], tf.int32)])
     def search(source: Tensor) -> BeamSearchResult:
         return search_translations(
-            *(model, source, settings, EXTRA),
+            model,
+            source,
+            settings,
+            EXTRA,
             shortlist=shortlist,
             max_length=measured.LENGTH,
         )

@@ -102,7 +102,7 @@ class Ensemble:
         members = zip(self.models, state.members, kernels, strict=True)
         for model, own_state, own_kernels in members:
             logits_BWV, new_state = model.decode_step(
-                *(tokens, position, first_slot, visible_slots, own_state, own_kernels)
+                tokens, position, first_slot, visible_slots, own_state, own_kernels
             )
             logits.append(tf.nn.log_softmax(tf.cast(logits_BWV, tf.float32)))
             states.append(new_state)

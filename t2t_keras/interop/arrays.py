@@ -68,7 +68,8 @@ class Arrays:
         """Raises `UserError` if arrays were not asked for."""
         unused = sorted(self.names - self._used)
         if unused:
-            more = f" and {len(unused) - _SHOWN} more" * (len(unused) > _SHOWN)
+            others = len(unused) - _SHOWN
+            more = f" and {others} more" if others > 0 else ""
             raise UserError(
                 f"{self.path} has arrays that this project has no place for: "
                 f"{', '.join(unused[:_SHOWN])}{more}. Its architecture is another one."

@@ -22,7 +22,10 @@ _YAML = (".yml", ".yaml")
 _VOCABULARIES = ("src-vocab.txt", "tgt-vocab.txt")
 # Settings of pyonmttok that leave the segmentation to SentencePiece.
 _SENTENCEPIECE_ALONE = (
-    *("mode", "sp_model_path", "sp_nbest_size", "sp_alpha"),
+    "mode",
+    "sp_model_path",
+    "sp_nbest_size",
+    "sp_alpha",
     "spacer_annotate",
 )
 

@@ -58,10 +58,14 @@ _PROJECTIONS = MappingProxyType(
 # By the name of the function, or that of Keras. The gelu of opennmt.layers is another.
 _ACTIVATIONS = MappingProxyType(
     {
-        **{"tensorflow.nn.relu": "relu", "relu": "relu"},
-        **{"tensorflow.nn.gelu": "gelu", "gelu": "gelu"},
-        **{"tensorflow.nn.silu": "swish", "silu": "swish"},
-        **{"tensorflow.nn.swish": "swish", "swish": "swish"},
+        "tensorflow.nn.relu": "relu",
+        "relu": "relu",
+        "tensorflow.nn.gelu": "gelu",
+        "gelu": "gelu",
+        "tensorflow.nn.silu": "swish",
+        "silu": "swish",
+        "tensorflow.nn.swish": "swish",
+        "swish": "swish",
     }
 )
 _ADVICE = (

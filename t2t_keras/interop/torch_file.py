@@ -28,9 +28,13 @@ from t2t_keras.interop.arrays import Arrays
 _MAGIC = 0x1950A86A20F9469CFC6C
 _DTYPES = MappingProxyType(
     {
-        **{"FloatStorage": np.float32, "HalfStorage": np.float16},
-        **{"DoubleStorage": np.float64, "LongStorage": np.int64},
-        **{"IntStorage": np.int32, "ByteStorage": np.uint8, "BoolStorage": np.bool_},
+        "FloatStorage": np.float32,
+        "HalfStorage": np.float16,
+        "DoubleStorage": np.float64,
+        "LongStorage": np.int64,
+        "IntStorage": np.int32,
+        "ByteStorage": np.uint8,
+        "BoolStorage": np.bool_,
         "BFloat16Storage": tf.bfloat16.as_numpy_dtype,
     }
 )
@@ -109,8 +113,16 @@ class TorchArrays(Arrays):
 
 
 _DAMAGE = (
-    *(zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, KeyError),
-    *(TypeError, IndexError, AttributeError, zlib.error, NotImplementedError),
+    zipfile.BadZipFile,
+    pickle.UnpicklingError,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    zlib.error,
+    NotImplementedError,
 )
 
 

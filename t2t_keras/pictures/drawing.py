@@ -18,8 +18,14 @@ from t2t_keras.files.atomic import atomic_file, explain
 
 # Tried in this order for letters that matplotlib's own font does not have.
 _FONTS = (
-    *("Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Arabic"),
-    *("Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Emoji", "Symbola"),
+    "Noto Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Emoji",
+    "Symbola",
 )
 LONGEST_LABEL = 24
 GRAY = "#8a8f98"

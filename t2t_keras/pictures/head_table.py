@@ -66,16 +66,25 @@ def as_markdown(heads: Sequence[HeadStatistics], about: str = "") -> str:
 
 def _table(heads: Sequence[HeadStatistics], kind: str) -> list[str]:
     titles = [
-        *("layer", "head", "name"),
+        "layer",
+        "head",
+        "name",
         *(f"{share} %" for share in SHARES),
-        *("distance", "entropy, bits", "evenness %", "largest %"),
+        "distance",
+        "entropy, bits",
+        "evenness %",
+        "largest %",
     ]
     rows = [
         [
-            *(str(head.layer), str(head.head), name_head(head)),
+            str(head.layer),
+            str(head.head),
+            name_head(head),
             *(_percent(getattr(head, share)) for share in SHARES),
-            *(f"{head.distance:.1f}", f"{head.entropy:.2f}"),
-            *(_percent(head.evenness), _percent(head.largest)),
+            f"{head.distance:.1f}",
+            f"{head.entropy:.2f}",
+            _percent(head.evenness),
+            _percent(head.largest),
         ]
         for head in heads
         if head.kind == kind

@@ -70,7 +70,10 @@ CLAIMS = (
     Claim("Without dropout it is worse", "d1", "base", 1, -1),
     Claim(
         "Without label smoothing perplexity is better, and BLEU worse",
-        *("d3", "base", -1, -1),
+        "d3",
+        "base",
+        -1,
+        -1,
     ),
     Claim("Learned positions are as good as sinusoids", "e", "base", 0, 0),
 )
@@ -101,7 +104,12 @@ def findings_blocks(ablation: Ablation) -> list[Block]:
     if not rows:
         return []
     header = (
-        *("finding of section 6.2", "rows", "PPL", "PPL ratio", "BLEU", "difference"),
+        "finding of section 6.2",
+        "rows",
+        "PPL",
+        "PPL ratio",
+        "BLEU",
+        "difference",
         "paper",
     )
     caption = "Which of the paper's findings can be seen here"

@@ -100,8 +100,13 @@ def _scores(run: RunSummary) -> list[Block]:
         for name, score in scored
     )
     header = (
-        *("set and weights", "sentences", "sacreBLEU", "paper's BLEU", "chrF"),
-        *("PPL", "search"),
+        "set and weights",
+        "sentences",
+        "sacreBLEU",
+        "paper's BLEU",
+        "chrF",
+        "PPL",
+        "search",
     )
     signatures = sorted(
         {

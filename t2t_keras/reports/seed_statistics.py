@@ -8,10 +8,12 @@ import numpy as np
 
 # 97.5th percentile of Student's t by degrees of freedom, from 1. Beyond the table
 # the last one is used, which is a little wide.
+# fmt: off
 _STUDENT = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
 )
+# fmt: on
 
 
 class Spread(NamedTuple):

@@ -80,7 +80,8 @@ def _largest(content: dict[str, Any]) -> Iterator[Table]:
         forward, training = costs["forward_seconds"], costs["training_seconds"]
         peak = costs.get("training_bytes")
         cells = (
-            *(_milliseconds(forward), _milliseconds(training)),
+            _milliseconds(forward),
+            _milliseconds(training),
             as_number(peak and peak / 1e6, 1, "not measured"),
         )
         rows_by_size.setdefault((n, d), []).append(Row((layer, *cells)))

@@ -102,8 +102,14 @@ def _scores(runs: Sequence[RunSummary]) -> Table:
             )
         )
     header = (
-        *("run", "test set", "step", "averaged", "search", "paper's BLEU"),
-        *("sacreBLEU", "chrF"),
+        "run",
+        "test set",
+        "step",
+        "averaged",
+        "search",
+        "paper's BLEU",
+        "sacreBLEU",
+        "chrF",
     )
     caption = (
         "The runs of this report. Only the same test set can be compared: these are "
@@ -114,7 +120,12 @@ def _scores(runs: Sequence[RunSummary]) -> Table:
 
 def _costs(runs: Sequence[RunSummary]) -> Table:
     header = (
-        *("run", "hours", "devices", "counted", "FLOP/s", "estimate, measured here"),
+        "run",
+        "hours",
+        "devices",
+        "counted",
+        "FLOP/s",
+        "estimate, measured here",
         *(f"on {device.name}" for device in DEVICES),
     )
     return Table("Training cost in FLOPs", header, tuple(map(_cost, runs)))

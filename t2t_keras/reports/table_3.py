@@ -106,7 +106,14 @@ def _is_the_papers(ablation: Ablation) -> bool:
 
 def _table(ablation: Ablation) -> Table:
     header = (
-        *("row", "differs in", "seeds", "PPL", "BLEU", "params ·10⁶", "FLOPs", "time"),
+        "row",
+        "differs in",
+        "seeds",
+        "PPL",
+        "BLEU",
+        "params ·10⁶",
+        "FLOPs",
+        "time",
         *_PUBLISHED,
     )
     rows = tuple(_row(ablation, row) for row in ablation.rows) + _not_run(ablation)

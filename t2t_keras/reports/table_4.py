@@ -88,7 +88,11 @@ def scores_table(
                 *(
                     as_number(score.get(measure), 2, "unknown")
                     for measure in (
-                        *("f1", "recall", "precision", "complete_match", "tagging"),
+                        "f1",
+                        "recall",
+                        "precision",
+                        "complete_match",
+                        "tagging",
                     )
                 ),
             )
@@ -96,7 +100,12 @@ def scores_table(
         for of, score in scores
     )
     header = (
-        *("set and weights", "sentences", "F1", "recall", "precision", "exact match"),
+        "set and weights",
+        "sentences",
+        "F1",
+        "recall",
+        "precision",
+        "exact match",
         "tagging",
     )
     caption = (

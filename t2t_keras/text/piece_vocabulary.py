@@ -114,8 +114,13 @@ class PieceVocabulary(Vocabulary):
             }
             pieces = sides["target"]
         except (
-            *(zipfile.BadZipFile, zlib.error, NotImplementedError),
-            *(KeyError, ValueError, TypeError, EOFError),
+            zipfile.BadZipFile,
+            zlib.error,
+            NotImplementedError,
+            KeyError,
+            ValueError,
+            TypeError,
+            EOFError,
         ) as error:
             raise UserError(
                 f"{name} is not a whole vocabulary of an imported model: {error}. Copy "

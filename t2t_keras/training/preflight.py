@@ -50,7 +50,7 @@ def preflight(
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
         done = "compiled and tried" if only_these else "tried"
-        plural = "s" * (len(evaluated) != 1)
+        plural = "" if len(evaluated) == 1 else "s"
         logger.info(
             f"{done} {len(trained)} training and {len(evaluated)} evaluation "
             f"shape{plural} in {duration}"

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tests.architecture.tree import parse, python_files, relative, text_files
 
-LONGEST_FUNCTION = 60
-
 # Files with a test that needs a program that pip does not install, or JAX or PyTorch,
 # which are optional. If it is missing, the test is skipped with a reason.
 EXPLAINED_SKIPS = frozenset(
@@ -33,21 +31,6 @@ REGISTRY = re.compile(
     r"|--find[-]links|https?://[^\s/]*(?:artifactory|nexus|mirror)",
     re.IGNORECASE,
 )
-
-
-def long_functions(root: Path) -> list[str]:
-    """Functions whose signature and body fill more than a screen.
-
-    Docstrings are not counted, so that explaining arguments costs nothing.
-    """
-    return [
-        f"{relative(path, root)}:{node.lineno}: {node.name} has {lines} lines; "
-        f"split it (at most {LONGEST_FUNCTION})"
-        for path in python_files(root)
-        for node in ast.walk(parse(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (lines := _code_lines(node)) > LONGEST_FUNCTION
-    ]
 
 
 def skipped_tests(root: Path) -> list[str]:
@@ -77,11 +60,3 @@ def machine_traces(root: Path) -> list[str]:
         )
         if (found := pattern.search(line))
     ]
-
-
-def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    whole = (node.end_lineno or node.lineno) - node.lineno + 1
-    if ast.get_docstring(node) is None:
-        return whole
-    docstring = node.body[0]
-    return whole - ((docstring.end_lineno or docstring.lineno) - docstring.lineno + 1)

@@ -11,7 +11,6 @@ from tests.architecture.tree import ROOT
 Check = Callable[[Path], list[str]]
 
 CHECKS = (
-    habits.long_functions,
     habits.machine_traces,
     habits.skipped_tests,
 )
@@ -26,12 +25,6 @@ def test_this_repository_keeps_the_habit(check: Check) -> None:
 
 
 FAULTS = (
-    (
-        habits.long_functions,
-        "t2t_keras/a.py",
-        "class A:\n    def f(self):\n" + "        pass\n" * 60,
-        "a.py:2: f has 61 lines",
-    ),
     (
         habits.skipped_tests,
         "tests/test_a.py",

@@ -20,8 +20,13 @@ def test_both_ways_train_on_the_product_s_batches(monkeypatch, capsys) -> None:
     monkeypatch.setattr(batching, "StrategyTrial", kept)
     batching.main(
         [
-            *("--xla=off", "--pairs=300", "--vocabulary_size=500", "--max_shapes=2"),
-            *("--tokens_per_batch=512", "--steps=2", "--rounds=3"),
+            "--xla=off",
+            "--pairs=300",
+            "--vocabulary_size=500",
+            "--max_shapes=2",
+            "--tokens_per_batch=512",
+            "--steps=2",
+            "--rounds=3",
         ]
     )
     lines = capsys.readouterr().out.splitlines()

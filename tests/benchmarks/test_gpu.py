@@ -104,8 +104,10 @@ def test_the_whole_kit_runs_on_a_cpu(tmp_path, capfd) -> None:
     assert done.returncode == 0, done.stderr.decode()
     names = [path.name for path in sorted((tmp_path / "programs").iterdir())]
     assert names == [
-        *("00-update-tiny-bfloat16", "01-search-tiny-bfloat16-3x5"),
-        *("02-check-tiny-float32", "03-update-tiny-float32"),
+        "00-update-tiny-bfloat16",
+        "01-search-tiny-bfloat16-3x5",
+        "02-check-tiny-float32",
+        "03-update-tiny-float32",
         "04-packed-tiny-bfloat16",
     ]
     # What cannot be compiled costs nothing but its own line.
@@ -324,7 +326,11 @@ def test_a_gpus_kernels_are_those_on_its_streams() -> None:
     )
     kinds = KernelKinds(Module(MODULE), "update")
     assert sum_times(recording, kinds.is_known, "gpu") == {
-        **{"gemm": 3, "bits.1": 5, "soft": 7, "bits_1": 11, "cutlass_80": 13},
+        "gemm": 3,
+        "bits.1": 5,
+        "soft": 7,
+        "bits_1": 11,
+        "cutlass_80": 13,
         "MemcpyD2D": 17,
     }
     host = make_recording(("/host:CPU", "tf_XLAEigen", [("gemm", None, 1)]))
@@ -373,15 +379,23 @@ def test_the_report_compares_peers_and_precisions() -> None:
         ("00-update", "PyTorch compiled"): {**peer, "peak_gigabytes": 2.5},
         ("00-update", "PyTorch eager"): {"error": "out of |\nmemory"},
         ("01-update", OURS): {
-            **{**exact, "gradient_norm": 2.0, "profile_error": "no recording"},
+            **exact,
+            "gradient_norm": 2.0,
+            "profile_error": "no recording",
             # Of an earlier call.
-            **{"error": "killed", "complete": True},
+            "error": "killed",
+            "complete": True,
         },
         ("02-check", OURS): {**ours, "expected": {"loss": 4}, "loss_difference": 0.01},
         ("03-check", OURS): {"error": "cut after 15 s"},
         ("04-training", OURS): {
-            **{"kind": "training", "train_steps": 900, "step": 300, "seconds": 61.5},
-            **{"dev_loss": 2.5, "averaged_dev_loss": 2.4, "compile_seconds": 9.2},
+            "kind": "training",
+            "train_steps": 900,
+            "step": 300,
+            "seconds": 61.5,
+            "dev_loss": 2.5,
+            "averaged_dev_loss": 2.4,
+            "compile_seconds": 9.2,
         },
     }
     text = report.make_report(joined)
@@ -424,8 +438,13 @@ def tasks(tmp_path) -> list[run.Task]:
         )
         save_program(tmp_path / name, manifest, "", {})
     args = argparse.Namespace(
-        **{"dir": tmp_path, "out": tmp_path, "only": re.compile(""), "runs": 20},
-        **{"peers": 1, "peer_seconds": 60.0, "most_seconds": 180.0},
+        dir=tmp_path,
+        out=tmp_path,
+        only=re.compile(""),
+        runs=20,
+        peers=1,
+        peer_seconds=60.0,
+        most_seconds=180.0,
     )
     return list(run.list_tasks(args, tmp_path / RESULTS_FILE))
 

@@ -111,8 +111,11 @@ def test_a_program_of_another_kind_is_refused(tmp_path) -> None:
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_compiled_and_eager_steps_are_timed(torch, tmp_path, precision) -> None:
     lines = run_peer(
-        *("pytorch_step", make_manifest(UPDATE, precision), tmp_path),
-        *("--runs=4", "--only=in chunks"),
+        "pytorch_step",
+        make_manifest(UPDATE, precision),
+        tmp_path,
+        "--runs=4",
+        "--only=in chunks",
     )
     names = ["PyTorch compiled, loss in chunks", "PyTorch eager, loss in chunks"]
     assert [line["by"] for line in lines] == names
@@ -181,8 +184,11 @@ def test_a_gpu_that_is_asked_for_must_be_there(torch, monkeypatch, tmp_path) -> 
 def test_searches_are_timed(transformers, tmp_path, precision) -> None:
     only = {"float32": "dynamic", "bfloat16": "in place, compiled"}[precision]
     (line,) = run_peer(
-        *("marian_search", make_manifest(SEARCH, precision), tmp_path),
-        *("--runs=3", f"--only={only}"),
+        "marian_search",
+        make_manifest(SEARCH, precision),
+        tmp_path,
+        "--runs=3",
+        f"--only={only}",
     )
     assert line["by"].startswith("transformers ") and only in line["by"]
     assert line["device"] == "cpu"

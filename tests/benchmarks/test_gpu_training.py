@@ -40,12 +40,24 @@ WRITE = "benchmarks.gpu.training.write"
 FINISH = "benchmarks.gpu.training.finish"
 STEPS, LOG, SAVE = 12, 4, 2
 SETTINGS = (
-    *("--vocabulary_size=300", "--max_length=24", "--tokens_per_batch=240"),
-    *("--batching=pack", "--num_layers=1", "--d_model=16", "--d_ff=24"),
-    *("--num_heads=2", "--dropout_rate=0.2", "--schedule=linear"),
-    *("--learning_rate=0.01", "--warmup_steps=4", f"--train_steps={STEPS}"),
-    *(f"--log_steps={LOG}", f"--eval_steps={STEPS}", f"--save_steps={SAVE}"),
-    *("--average_checkpoints=3", "--updates_per_run=3"),
+    "--vocabulary_size=300",
+    "--max_length=24",
+    "--tokens_per_batch=240",
+    "--batching=pack",
+    "--num_layers=1",
+    "--d_model=16",
+    "--d_ff=24",
+    "--num_heads=2",
+    "--dropout_rate=0.2",
+    "--schedule=linear",
+    "--learning_rate=0.01",
+    "--warmup_steps=4",
+    f"--train_steps={STEPS}",
+    f"--log_steps={LOG}",
+    f"--eval_steps={STEPS}",
+    f"--save_steps={SAVE}",
+    "--average_checkpoints=3",
+    "--updates_per_run=3",
 )
 # Trains to the end, and again until a power failure after the second state is written.
 KILLED = """
@@ -302,8 +314,12 @@ def test_a_folder_without_a_training_is_refused(tmp_path) -> None:
 def test_the_kit_takes_programs_and_trainings_by_name(folder, tmp_path) -> None:
     out = tmp_path / "results.jsonl"
     args = argparse.Namespace(
-        **{"dir": folder / "kit", "out": tmp_path, "only": re.compile("")},
-        **{"runs": 5, "peers": 1, "training_seconds": 33.0},
+        dir=folder / "kit",
+        out=tmp_path,
+        only=re.compile(""),
+        runs=5,
+        peers=1,
+        training_seconds=33.0,
     )
     with pytest.raises(
         SystemExit, match=r"must be a folder that benchmarks\.gpu\.write"
@@ -315,11 +331,14 @@ def test_the_kit_takes_programs_and_trainings_by_name(folder, tmp_path) -> None:
     first, training, last = kit.list_tasks(args, out)
     assert (first.program, last.program) == ("03-a", "05-b")
     assert first.arguments == (
-        *(f"--program={args.dir / '03-a'}", f"--out={out}", "--runs=5"),
+        f"--program={args.dir / '03-a'}",
+        f"--out={out}",
+        "--runs=5",
     )
     assert training.module == "benchmarks.gpu.training.run"
     assert training.arguments == (
-        *(f"--dir={args.dir / '04-training-de-7'}", f"--out={tmp_path}"),
+        f"--dir={args.dir / '04-training-de-7'}",
+        f"--out={tmp_path}",
         "--seconds=33.0",
     )
     assert first.least_seconds < 33 == training.more_seconds < training.least_seconds

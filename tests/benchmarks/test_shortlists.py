@@ -24,7 +24,9 @@ def test_searches_with_shortlists_do_the_same_work(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines[2:]]
     assert [name for name, *_ in rows] == [
-        *("whole vocabulary", "7 words", f"{WORDS} words")
+        "whole vocabulary",
+        "7 words",
+        f"{WORDS} words",
     ]
     assert rows[0][2:] == ["1.000, 1.000, 1.000", "1.000"]
     for _, rate, ratios, median in rows[1:]:

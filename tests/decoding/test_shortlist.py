@@ -106,7 +106,12 @@ def search(searched, settings, words, sources=SOURCES, options=None, growing=Tru
 def check(result, reference, settings, rules=None, prefixes=((),) * 5):
     for row in ROWS:
         expected = plain_beam_search(
-            *(reference, row, LIMITS[row], settings.alpha, V, settings.beam_size),
+            reference,
+            row,
+            LIMITS[row],
+            settings.alpha,
+            V,
+            settings.beam_size,
             rules or Rules(),
             prefixes[row],
         )
@@ -213,7 +218,8 @@ def test_bad_arguments_are_refused():
         Shortlist(np.where(candidates == 16, 17, candidates), probabilities, N)
     with pytest.raises(ValueError, match="Received one for 9"):
         search(
-            *(model(), BeamSearchSettings(2)),
+            model(),
+            BeamSearchSettings(2),
             Shortlist(candidates[:9] % 9, probabilities[:9], 5),
         )
     with pytest.raises(ValueError, match="must be special ids, below 3"):

@@ -24,7 +24,9 @@ def test_an_example_counted_by_hand():
     lines = scores.describe().splitlines()
     assert lines[0] == "3 sentences, 5 links, 4 sure gold links, 2 possible"
     assert [line.split() for line in lines[1:]] == [
-        *(["AER", "44.44"], ["precision", "60.00"], ["recall", "50.00"])
+        ["AER", "44.44"],
+        ["precision", "60.00"],
+        ["recall", "50.00"],
     ]
     assert scores.as_dict()["aer"] == scores.error_rate
 

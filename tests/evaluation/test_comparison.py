@@ -71,11 +71,15 @@ def run_sacrebleu(tmp_path):
     def run(systems, references, *arguments):
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "sacrebleu"),
+                sys.executable,
+                "-m",
+                "sacrebleu",
                 *(write(f"ref{n}", lines) for n, lines in enumerate(references)),
                 "-i",
                 *(write(name, lines) for name, lines in systems.items()),
-                *("-w", "9", *arguments),
+                "-w",
+                "9",
+                *arguments,
             ],
             env={**os.environ, "SACREBLEU_SEED": SEED},
             capture_output=True,
@@ -109,8 +113,8 @@ def test_scores_and_intervals_equal_sacrebleus_program(run_sacrebleu):
     [name, _] = systems
     printed = run_sacrebleu(
         {name: systems[name]}, [references, extra],
-        *("-m", "bleu", "chrf", "ter", "-tok", "intl", "-lc", "--chrf-lowercase"),
-        *("--confidence", "--confidence-n", "40", "-f", "json"),
+        "-m", "bleu", "chrf", "ter", "-tok", "intl", "-lc", "--chrf-lowercase",
+        "--confidence", "--confidence-n", "40", "-f", "json",
     )  # fmt: skip
     result = score_translations(
         systems,
@@ -137,7 +141,7 @@ def test_paired_tests_equal_sacrebleus_program(run_sacrebleu):
         # As text: sacreBLEU 2.6.0 fails to print its float32 numbers as JSON.
         printed = run_sacrebleu(
             systems, [references], "-m", *metrics, "-f", "text",
-            *(f"--paired-{flag}", f"--paired-{flag}-n", n),
+            f"--paired-{flag}", f"--paired-{flag}-n", n,
         )  # fmt: skip
         result = score_translations(
             systems, references, paired_test=test, resamples=int(n)

@@ -46,8 +46,10 @@ def test_length_ratio_counts_words_or_characters():
 def test_copied_compares_whole_sides():
     sources = ["a b", "a b", "A b", ""]
     assert is_copied(sources, ["a b", "a b c", "a b", "x"]).tolist() == [
-        *(True, False),
-        *(False, False),
+        True,
+        False,
+        False,
+        False,
     ]
 
 

@@ -178,8 +178,10 @@ def test_files_and_arguments_that_cannot_be_used(files, vocabulary, tmp_path):
             missing, vocabulary, max_length=16, tokens_per_batch=30, row_multiple=2
         )
     too_small = {
-        **{"sample_lines": 0, "max_shapes": 0, "row_multiple": 0},
-        **{"shuffle_buffer": -1},
+        "sample_lines": 0,
+        "max_shapes": 0,
+        "row_multiple": 0,
+        "shuffle_buffer": -1,
     }
     for name, number in too_small.items():
         message = f"{name} must be at least {number + 1}. Received: {number}"

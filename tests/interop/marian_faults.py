@@ -127,7 +127,20 @@ def no_model(folder: Path) -> str:
 
 
 FAULTS = (
-    *(truncated, changed, no_settings, not_finite, quantized, pickled),
-    *(longer_vocabulary, gap_in_the_ids, no_unknown, two_models, two_files),
-    *(no_vocabulary, one_spm, damaged_spm, factors, no_model),
+    truncated,
+    changed,
+    no_settings,
+    not_finite,
+    quantized,
+    pickled,
+    longer_vocabulary,
+    gap_in_the_ids,
+    no_unknown,
+    two_models,
+    two_files,
+    no_vocabulary,
+    one_spm,
+    damaged_spm,
+    factors,
+    no_model,
 )

@@ -105,8 +105,12 @@ def write_marian(
     lines = [f"{json.dumps(piece)}: {i}\n" for i, piece in enumerate(pieces)]
     (folder / "vocab.yml").write_text("".join(lines))
     search = {
-        **{"models": ["model.npz"], "vocabs": ["vocab.yml", "vocab.yml"]},
-        **{"relative-paths": True, "beam-size": 3, "normalize": 1, "word-penalty": 0},
+        "models": ["model.npz"],
+        "vocabs": ["vocab.yml", "vocab.yml"],
+        "relative-paths": True,
+        "beam-size": 3,
+        "normalize": 1,
+        "word-penalty": 0,
         **(decoder or {}),
     }
     (folder / DECODER).write_text(yaml.dump(search))

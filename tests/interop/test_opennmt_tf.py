@@ -99,8 +99,12 @@ def test_ids_files_and_settings(tmp_path) -> None:
     assert entry["original_ids"] == [0, 2, V - 1, 1, *range(3, V - 1)]
     assert entry["source_original_ids"] == entry["original_ids"]
     assert set(entry["files"]) == {
-        *("data.yml", "model_description.py", "source.txt", "target.txt"),
-        *("ckpt-7.index", "ckpt-7.data-00000-of-00001"),
+        "data.yml",
+        "model_description.py",
+        "source.txt",
+        "target.txt",
+        "ckpt-7.index",
+        "ckpt-7.data-00000-of-00001",
     }
     assert entry["settings"]["model"]["num_heads"] == 3
     assert entry["settings"]["config"]["params"]["beam_width"] == 3

@@ -76,7 +76,9 @@ def test_ids_files_and_settings(tmp_path, pre_norm) -> None:
     entry = run.run_card()["import"]
     assert entry["original_ids"] == [0, 1, None, *range(2, V - 1)]
     assert set(entry["files"]) == {
-        *("hparams.json", "vocab.ours.subwords", "model.ckpt-7.index"),
+        "hparams.json",
+        "vocab.ours.subwords",
+        "model.ckpt-7.index",
         "model.ckpt-7.data-00000-of-00001",
     }
     decoding = run.config().decoding

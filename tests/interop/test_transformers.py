@@ -38,7 +38,9 @@ from tests.reference.weights_np import Options, Weights
 
 SHAPE = MappingProxyType(
     {
-        **{"position_layout": "halves", "attention_bias": True, "output_bias": True},
+        "position_layout": "halves",
+        "attention_bias": True,
+        "output_bias": True,
         "layer_norm_epsilon": 1e-5,
     }
 )
@@ -98,9 +100,13 @@ POSITIONS = tuple(f"model.{stack}.embed_positions.weight" for stack in STACKS)
 @pytest.mark.parametrize(
     ("form", "dtype"),
     [
-        *(("safetensors", np.float16), ("safetensors", BFLOAT16)),
-        *(("bin", np.float32), ("bin", np.float16), ("bin", BFLOAT16)),
-        *(("old", np.float16), ("sharded", BFLOAT16)),
+        ("safetensors", np.float16),
+        ("safetensors", BFLOAT16),
+        ("bin", np.float32),
+        ("bin", np.float16),
+        ("bin", BFLOAT16),
+        ("old", np.float16),
+        ("sharded", BFLOAT16),
     ],
 )
 def test_weights_may_be_in_other_files_and_types(
@@ -194,9 +200,13 @@ def test_a_pickle_that_executes_code_is_refused(tmp_path, monkeypatch, old) -> N
 def test_settings_of_the_search_and_the_ids(tmp_path) -> None:
     folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
     generation = {
-        **{"num_beams": 5, "length_penalty": 0.8, "renormalize_logits": True},
-        **{"bad_words_ids": [[V - 1], [1], [4, 5]], "no_repeat_ngram_size": 3},
-        **{"early_stopping": True, "min_length": 4},
+        "num_beams": 5,
+        "length_penalty": 0.8,
+        "renormalize_logits": True,
+        "bad_words_ids": [[V - 1], [1], [4, 5]],
+        "no_repeat_ngram_size": 3,
+        "early_stopping": True,
+        "min_length": 4,
     }
     (folder / "generation_config.json").write_text(json.dumps(generation))
     tokenizer = {"source_lang": "eng", "target_lang": "deu"}
@@ -263,11 +273,20 @@ def test_settings_of_the_search_and_the_ids(tmp_path) -> None:
         (
             # Defaults, what is the same here, and what no translation depends on.
             {
-                **{"top_k": 50, "top_p": 1.0, "do_sample": False, "temperature": 1.0},
-                **{"suppress_tokens": [], "sequence_bias": None, "pad_token_id": V - 1},
-                **{"eos_token_id": 0, "forced_eos_token_id": [0], "bos_token_id": 0},
-                **{"early_stopping": "never", "transformers_version": "5.0"},
-                **{"_from_model_config": True, "use_cache": False},
+                "top_k": 50,
+                "top_p": 1.0,
+                "do_sample": False,
+                "temperature": 1.0,
+                "suppress_tokens": [],
+                "sequence_bias": None,
+                "pad_token_id": V - 1,
+                "eos_token_id": 0,
+                "forced_eos_token_id": [0],
+                "bos_token_id": 0,
+                "early_stopping": "never",
+                "transformers_version": "5.0",
+                "_from_model_config": True,
+                "use_cache": False,
                 "num_return_sequences": 3,
             },
             {},

@@ -30,7 +30,8 @@ from tests.reference.weights_np import (
 ORDER = (1, 2, *range(3, len(PIECES)), 0)
 STORAGES = MappingProxyType(
     {
-        **{"float32": "FloatStorage", "float16": "HalfStorage"},
+        "float32": "FloatStorage",
+        "float16": "HalfStorage",
         "bfloat16": "BFloat16Storage",
     }
 )
@@ -268,8 +269,10 @@ def _read_layer(
         "self_attention": attention("self_attn"),
         "self_attention_norm": norm("self_attn_layer_norm"),
         "feed_forward": FeedForwardWeights(
-            *(arrays[f"{prefix}.fc1.weight"].T, arrays[f"{prefix}.fc1.bias"]),
-            *(arrays[f"{prefix}.fc2.weight"].T, arrays[f"{prefix}.fc2.bias"]),
+            arrays[f"{prefix}.fc1.weight"].T,
+            arrays[f"{prefix}.fc1.bias"],
+            arrays[f"{prefix}.fc2.weight"].T,
+            arrays[f"{prefix}.fc2.bias"],
         ),
         "feed_forward_norm": norm("final_layer_norm"),
     }

@@ -42,8 +42,12 @@ def build(neighborhood: int | None = None, **changed: Any) -> Transformer:
 
 OTHER = MappingProxyType(
     {
-        **{"normalization": "pre", "attention_bias": True, "first_position": 4},
-        **{"decoder_start": 5, "encoder_layers": 1, "decoder_layers": 3},
+        "normalization": "pre",
+        "attention_bias": True,
+        "first_position": 4,
+        "decoder_start": 5,
+        "encoder_layers": 1,
+        "decoder_layers": 3,
     }
 )
 

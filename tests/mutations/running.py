@@ -198,7 +198,8 @@ class Bench:
         shutil.rmtree(cache, ignore_errors=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n0", "-m", marks]
         command += ["--tb=short", f"--timeout={self._test_seconds}"]
-        command += ["-x"] * stops
+        if stops:
+            command.append("-x")
         others = os.environ.get("PYTHONPATH")
         environment = {
             **{k: v for k, v in os.environ.items() if not _OF_OUTER_PYTEST.match(k)},

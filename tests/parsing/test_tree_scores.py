@@ -82,8 +82,11 @@ def test_another_cutoff_length():
 @pytest.mark.parametrize(
     "reference",
     [
-        *("(S DT NN )S", "(S DT NN VBZ . )S .", "(S DT NN VBZ ."),
-        *("Der Hund schläft .", "(S (X )X DT NN VBZ . )S"),
+        "(S DT NN )S",
+        "(S DT NN VBZ . )S .",
+        "(S DT NN VBZ .",
+        "Der Hund schläft .",
+        "(S (X )X DT NN VBZ . )S",
         "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))",
     ],
 )

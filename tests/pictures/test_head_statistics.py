@@ -19,8 +19,18 @@ def slow_statistics(
     """Returns the means, computed one weight at a time in Python floats."""
     totals = dict.fromkeys(
         (
-            *("previous", "same", "next", "begin", "end", "punctuation", "near"),
-            *("distant", "distance", "entropy", "most", "largest"),
+            "previous",
+            "same",
+            "next",
+            "begin",
+            "end",
+            "punctuation",
+            "near",
+            "distant",
+            "distance",
+            "entropy",
+            "most",
+            "largest",
         ),
         0.0,
     )

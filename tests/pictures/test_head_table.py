@@ -11,7 +11,7 @@ from t2t_keras.pictures.head_table import COLUMNS, as_markdown, as_tsv, name_hea
 from tests.pictures.random_maps import random_maps
 
 NOTHING = HeadStatistics(
-    *("encoder", 1, 1), *[0.0] * 8, distance=3.0, entropy=1.0, evenness=0.3, largest=0.6
+    "encoder", 1, 1, *[0.0] * 8, distance=3.0, entropy=1.0, evenness=0.3, largest=0.6
 )
 
 

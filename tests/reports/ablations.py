@@ -14,8 +14,17 @@ def build_ablation(
     """Returns an ablation; `figures` has (perplexity, BLEU) of each seed by row."""
     runs = tuple(
         RunResult(
-            *(row, seed, 40, perplexity, bleu, "BLEU|tok:13a"),
-            *(bleu + 1, "multi-bleu", 3e12, 90.0, 1),
+            row,
+            seed,
+            40,
+            perplexity,
+            bleu,
+            "BLEU|tok:13a",
+            bleu + 1,
+            "multi-bleu",
+            3e12,
+            90.0,
+            1,
         )
         for row, values in figures.items()
         for seed, (perplexity, bleu) in enumerate(values, start=1)

@@ -91,7 +91,8 @@ def papers_base() -> ExperimentConfig:
         DataConfig(dataset="wmt14_translate/de-en", vocabulary_size=37_000),
         ModelConfig(6, 512, 2048, 8, dropout_rate=0.1),
         TrainingConfig(
-            *(100_000, 4000),
+            100_000,
+            4000,
             label_smoothing=0.1,
             average_checkpoints=5,
         ),
@@ -105,8 +106,10 @@ def papers_parser() -> ExperimentConfig:
         DataConfig(
             target_language="tree",
             train_source=(
-                *("/ldc/wsj/0[2-9]/*.mrg", "/ldc/wsj/1*/*.mrg"),
-                *("/ldc/wsj/20/*.mrg", "/ldc/wsj/21/*.mrg"),
+                "/ldc/wsj/0[2-9]/*.mrg",
+                "/ldc/wsj/1*/*.mrg",
+                "/ldc/wsj/20/*.mrg",
+                "/ldc/wsj/21/*.mrg",
             ),
             test_source=("/ldc/wsj/23/*.mrg",),
             vocabulary_size=16_000,

@@ -25,8 +25,12 @@ FRENCH = MappingProxyType(
 )
 LARGE = MappingProxyType(
     {
-        **{"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout_rate": 0.3},
-        **{"train_steps": 300_000, "average_checkpoints": 20},
+        "d_model": 1024,
+        "d_ff": 4096,
+        "num_heads": 16,
+        "dropout_rate": 0.3,
+        "train_steps": 300_000,
+        "average_checkpoints": 20,
     }
 )
 
@@ -34,19 +38,57 @@ LARGE = MappingProxyType(
 # checked by name, and the rest affects speed, hardware or output.
 FREE = frozenset(
     {
-        *("dataset", "data_dir", "download", "source_language", "target_language"),
-        *("train_source", "train_target", "mixture", "records", "vocabulary_file"),
-        *("dev_source", "dev_target", "test_source", "test_target"),
-        *("vocabulary_size", "subwords", "max_length", "batching", "max_shapes"),
-        *("seed", "jit_compile", "precision", "tf32", "strategy", "cpu_devices"),
-        *("max_tokens_per_replica", "log_steps", "eval_steps", "dev_bleu_sentences"),
+        "dataset",
+        "data_dir",
+        "download",
+        "source_language",
+        "target_language",
+        "train_source",
+        "train_target",
+        "mixture",
+        "records",
+        "vocabulary_file",
+        "dev_source",
+        "dev_target",
+        "test_source",
+        "test_target",
+        "vocabulary_size",
+        "subwords",
+        "max_length",
+        "batching",
+        "max_shapes",
+        "seed",
+        "jit_compile",
+        "precision",
+        "tf32",
+        "strategy",
+        "cpu_devices",
+        "max_tokens_per_replica",
+        "log_steps",
+        "eval_steps",
+        "dev_bleu_sentences",
         "tokenize",
-        *("save_steps", "save_minutes", "keep_checkpoints", "score_split"),
-        *("export_at_end", "on_nonfinite", "watchdog_minutes", "profile_steps"),
-        *("measure_ceiling", "monitor", "patience", "keep_best", "train_epochs"),
-        *("filter", "rejected", "user_symbols", "train_alignments"),
+        "save_steps",
+        "save_minutes",
+        "keep_checkpoints",
+        "score_split",
+        "export_at_end",
+        "on_nonfinite",
+        "watchdog_minutes",
+        "profile_steps",
+        "measure_ceiling",
+        "monitor",
+        "patience",
+        "keep_best",
+        "train_epochs",
+        "filter",
+        "rejected",
+        "user_symbols",
+        "train_alignments",
         # Settings of others that are compared.
-        *("learning_rate", "init_optimizer", "init_skip"),
+        "learning_rate",
+        "init_optimizer",
+        "init_skip",
     }
 )
 
@@ -148,8 +190,11 @@ SILVER = MappingProxyType(
 def parser(folder, changes=(), **score):
     config = with_settings(papers_parser(), **dict(changes))
     score = {
-        **{"step": 100_000, "sentences": 2416, "f1": 91.3},
-        **{"decoding": config.decoding.as_dict(), **score},
+        "step": 100_000,
+        "sentences": 2416,
+        "f1": 91.3,
+        "decoding": config.decoding.as_dict(),
+        **score,
     }
     return write_scored_run(folder, config, scores={"test averaged/step-100000": score})
 

@@ -34,7 +34,12 @@ def test_the_section_of_a_finished_run(tmp_path) -> None:
     assert "40 of 40 steps" in summary.text
     scores, data = select_kind(blocks, Table)
     assert scores.rows[0].cells == (
-        *("test averaged/step-40", "1,234", "27.64", "28.15", "51.50", "4.567"),
+        "test averaged/step-40",
+        "1,234",
+        "27.64",
+        "28.15",
+        "51.50",
+        "4.567",
         "beam 4, alpha 0.6",
     )
     signatures = select_kind(blocks, Paragraph)[1].text
@@ -52,7 +57,11 @@ def test_the_section_of_a_finished_run(tmp_path) -> None:
     (details,) = select_kind(blocks, Details)
     (settings,) = select_kind(details.blocks, Table)
     assert {row.cells[0] for row in settings.rows if row.ours} == {
-        *("--dataset", "--num_layers", "--d_model", "--d_ff", "--num_heads"),
+        "--dataset",
+        "--num_layers",
+        "--d_model",
+        "--d_ff",
+        "--num_heads",
         "--train_steps",
     }
 

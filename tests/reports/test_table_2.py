@@ -47,13 +47,25 @@ def test_a_base_run_on_wmt14_is_compared_with_the_papers(tmp_path) -> None:
         "this project, big": (NOT_RUN,) * 4,
     }
     assert scores.rows[0].cells[1:] == (
-        *("wmt14_translate/de-en (en-de)", "100,000", "5", "beam 4, alpha 0.6"),
-        *("28.15", "27.64", "51.50"),
+        "wmt14_translate/de-en (en-de)",
+        "100,000",
+        "5",
+        "beam 4, alpha 0.6",
+        "28.15",
+        "27.64",
+        "51.50",
     )
     # 12 hours on eight devices, like the paper's base model on P100: 3.3e18.
     assert costs.rows[0].cells[1:] == (
-        *("12.00", "8", "2.5·10¹⁸", "5.8·10¹³", Missing("not measured")),
-        *("9.7·10¹⁷", "1.3·10¹⁸", "2.1·10¹⁸", "3.3·10¹⁸"),
+        "12.00",
+        "8",
+        "2.5·10¹⁸",
+        "5.8·10¹³",
+        Missing("not measured"),
+        "9.7·10¹⁷",
+        "1.3·10¹⁸",
+        "2.1·10¹⁸",
+        "3.3·10¹⁸",
     )
 
 

@@ -34,7 +34,9 @@ def test_the_papers_parsers_and_ours_not_run(tmp_path) -> None:
 def test_a_parser_of_section_23_is_compared_with_the_papers(tmp_path) -> None:
     config = papers_parser()
     score = {
-        **{"step": 100_000, "sentences": 2416, "f1": 91.27},
+        "step": 100_000,
+        "sentences": 2416,
+        "f1": 91.27,
         "decoding": config.decoding.as_dict(),
     }
     run = write_scored_run(
@@ -71,13 +73,16 @@ def test_a_parser_of_other_trees_is_named_as_what_it_is(tmp_path) -> None:
     ]
     assert ours[2:] == [
         (
-            *(f"this project, {files.name}", "train.mrg"),
+            f"this project, {files.name}",
+            "train.mrg",
             "1,345 sentences of test.mrg, of which 20 are left out as errors",
             "61.2",
         ),
         (
-            *(f"this project, {bundled.name}", "grammar 1.0"),
-            *("sentences of grammar 1.0", "98.7"),
+            f"this project, {bundled.name}",
+            "grammar 1.0",
+            "sentences of grammar 1.0",
+            "98.7",
         ),
     ]
 
@@ -90,7 +95,12 @@ def test_a_parser_of_the_report_has_a_table_of_its_own(tmp_path) -> None:
     assert f"{tmp_path / 'run'}, on trees: labeled brackets" in table.caption
     assert [row.cells for row in table.rows] == [
         (
-            *("test averaged/step-40", "1,000", "98.77", "98.00", "99.50", "70.00"),
+            "test averaged/step-40",
+            "1,000",
+            "98.77",
+            "98.00",
+            "99.50",
+            "70.00",
             Missing("unknown"),
         )
     ]

@@ -24,7 +24,10 @@ def test_every_drawing_that_the_markdown_names_is_there(tmp_path) -> None:
     assert markdown.read_text(encoding="utf-8") == render_markdown(PAGE, "r")
     folder = html.parent
     assert {path.name for path in folder.iterdir()} == {
-        *("r.html", "r.md", "r-a.svg", "r-b.svg")
+        "r.html",
+        "r.md",
+        "r-a.svg",
+        "r-b.svg",
     }
     assert (folder / "r-b.svg").read_text() == "<svg>2</svg>"
     assert "(r-b.svg)" in markdown.read_text(encoding="utf-8")

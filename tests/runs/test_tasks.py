@@ -52,7 +52,9 @@ def test_translations_are_scored_by_bleu():
 def test_the_language_or_a_setting_chooses_the_tokenizer():
     sides = [""], ["天气很好。走吧"], ["天气很好。走吧。"]
     for language, tokenize, expected in (
-        *(("zh", None, "zh"), ("zh-TW", "13a", "13a"), ("th", "char", "char")),
+        ("zh", None, "zh"),
+        ("zh-TW", "13a", "13a"),
+        ("th", "char", "char"),
         ("th", None, "13a"),
     ):
         task = with_tokenizer(task_for(language), tokenize)

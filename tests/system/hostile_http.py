@@ -47,8 +47,16 @@ def hostile_http(count: int, seed: int) -> Iterator[HostileHttp]:
     """Yields requests of all kinds, in turn, each kind with other random values."""
     generator = random.Random(seed)
     kinds = (
-        *(_odd_texts, _damaged_bytes, _damaged_json, _wrong_values, _odd_path),
-        *(_odd_headers, _odd_length, _odd_chunks, _odd_encoding, _odd_method),
+        _odd_texts,
+        _damaged_bytes,
+        _damaged_json,
+        _wrong_values,
+        _odd_path,
+        _odd_headers,
+        _odd_length,
+        _odd_chunks,
+        _odd_encoding,
+        _odd_method,
     )
     for number in range(count):
         api = (REST, TRANSLATION_API)[number // len(kinds) % 2]

@@ -45,18 +45,24 @@ _INPUTS = MappingProxyType(
 _STRANGE_IDS = (-1, -(2**31), 0, 1, 2, 3, 279, 280, 281, 10**6, 2**31 - 1)
 LETTERS = "abcdefghij"
 ODD_CHARACTERS = (
-    *(
-        "\u202e",
-        "\u200f",
-        "שלום",
-        "مرحبا",
-        "\u200d",
-        "👩‍👩‍👧‍👦",
-        "🏳️‍🌈",
-        "\ufeff",
-        "\u2028",
-    ),
-    *("\u0300" * 40, "ﷺ", "𒐫", "\U0010ffff", "\x7f", "\x1b[31m", "\x01\x02", "▁", "İ"),
+    "\u202e",
+    "\u200f",
+    "שלום",
+    "مرحبا",
+    "\u200d",
+    "👩‍👩‍👧‍👦",
+    "🏳️‍🌈",
+    "\ufeff",
+    "\u2028",
+    "\u0300" * 40,
+    "ﷺ",
+    "𒐫",
+    "\U0010ffff",
+    "\x7f",
+    "\x1b[31m",
+    "\x01\x02",
+    "▁",
+    "İ",
 )
 BROKEN = (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88", b"\xe2\x82", b"\x80" * 9)
 
@@ -109,8 +115,15 @@ def hostile_requests(count: int, seed: int) -> Iterator[HostileRequest]:
     """Yields requests of all kinds; two in 250 are huge, one of them in few bytes."""
     generator = random.Random(seed)
     damages = (
-        *(_wrong_dtype, _wrong_shape, _wrong_count, _wrong_name, _unknown_model),
-        *(_wrong_model, _wrong_filter, _garbage, _wrong_size),
+        _wrong_dtype,
+        _wrong_shape,
+        _wrong_count,
+        _wrong_name,
+        _unknown_model,
+        _wrong_model,
+        _wrong_filter,
+        _garbage,
+        _wrong_size,
     )
     for number in range(count):
         # Mostly the default signature: the others take longer, and the server batches
@@ -191,8 +204,17 @@ def _wrong_dtype(request: Request, generator: random.Random) -> None:
 def _wrong_shape(request: Request, generator: random.Random) -> None:
     sizes = generator.choice(
         [
-            *([], [1, 1], [1, 1, 1], [0], [0, 5], [2**40], [2**62, 2**62], [-1], [-7]),
-            *([1] * 300, [2**31, 0]),
+            [],
+            [1, 1],
+            [1, 1, 1],
+            [0],
+            [0, 5],
+            [2**40],
+            [2**62, 2**62],
+            [-1],
+            [-7],
+            [1] * 300,
+            [2**31, 0],
         ]
     )
     for tensor in request.inputs.values():

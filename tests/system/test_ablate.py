@@ -28,9 +28,16 @@ def arguments(folder: Path) -> list[str]:
         for side, language in (("source", "en"), ("target", "de"))
     ]
     return [
-        *("-m", "t2t_keras.ablate", f"--rows={folder}/a1.flags,{folder}/base.flags"),
-        *("--seeds=1", f"--output={folder / 'out'}", *files, *shared),
-        *("--train_steps=6", "--beam_size=1", "--extra_length=1"),
+        "-m",
+        "t2t_keras.ablate",
+        f"--rows={folder}/a1.flags,{folder}/base.flags",
+        "--seeds=1",
+        f"--output={folder / 'out'}",
+        *files,
+        *shared,
+        "--train_steps=6",
+        "--beam_size=1",
+        "--extra_length=1",
     ]
 
 

@@ -15,16 +15,23 @@ from tests.runs.reverse_task import reversed_pairs, write_split
 
 # Smaller than the page's model, and few updates; packed, so that starts matter.
 SMALL = (
-    *("--vocabulary_size=280", "--max_length=8", "--tokens_per_batch=256"),
-    *("--d_model=16", "--d_ff=24", "--num_heads=2", "--encoder_layers=2"),
-    *(
-        "--train_steps=20",
-        "--eval_steps=20",
-        "--save_steps=10",
-        "--dev_bleu_sentences=2",
-    ),
-    *("--average_checkpoints=2", "--extra_length=3", "--batching=pack"),
-    *("--nojit_compile", "--score_split=dev", "--noexport_at_end"),
+    "--vocabulary_size=280",
+    "--max_length=8",
+    "--tokens_per_batch=256",
+    "--d_model=16",
+    "--d_ff=24",
+    "--num_heads=2",
+    "--encoder_layers=2",
+    "--train_steps=20",
+    "--eval_steps=20",
+    "--save_steps=10",
+    "--dev_bleu_sentences=2",
+    "--average_checkpoints=2",
+    "--extra_length=3",
+    "--batching=pack",
+    "--nojit_compile",
+    "--score_split=dev",
+    "--noexport_at_end",
 )
 
 
@@ -34,7 +41,10 @@ def options() -> list[str]:
     (command,) = re.findall(r"^```\n(python .*?)^```$", page, re.M | re.S)
     words = shlex.split(command.replace("\\\n", " "))
     assert words[:5] == [
-        *("python", "-m", "t2t_keras.train", "--flagfile=configs/tiny.flags"),
+        "python",
+        "-m",
+        "t2t_keras.train",
+        "--flagfile=configs/tiny.flags",
         "--model_dir=runs/deep",
     ]
     return words[5:]

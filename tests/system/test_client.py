@@ -105,7 +105,9 @@ def test_lines_keep_their_order_when_answers_arrive_out_of_order():
     with serve(uneven) as (server, service):
         done = run(
             server,
-            *("--concurrency=8", "--batch_size=3", "--lines_at_once=30"),
+            "--concurrency=8",
+            "--batch_size=3",
+            "--lines_at_once=30",
             stdin="\n".join(lines).encode(),
         )
     assert done.lines == [line.upper()[:20] for line in lines]

@@ -36,8 +36,12 @@ def imported(source, tmp_path_factory):
     """Its model directory."""
     path = tmp_path_factory.mktemp("runs") / "opus"
     done = run_program(
-        *("convert", "--from=marian", f"--input={source}", f"--model_dir={path}"),
-        *("--source_language=en", "--target_language=de"),
+        "convert",
+        "--from=marian",
+        f"--input={source}",
+        f"--model_dir={path}",
+        "--source_language=en",
+        "--target_language=de",
     )
     assert done.status == 0, done.stderr
     parameters = sum(
@@ -91,8 +95,11 @@ def test_run_and_evaluate_translate_alike(imported, translated, tmp_path) -> Non
     for name in ("source", "reference"):
         (tmp_path / name).write_text(text)
     done = run_program(
-        *("evaluate", f"--model_dir={imported}", f"--source={tmp_path / 'source'}"),
-        *(f"--reference={tmp_path / 'reference'}", f"--output={tmp_path / 'out'}"),
+        "evaluate",
+        f"--model_dir={imported}",
+        f"--source={tmp_path / 'source'}",
+        f"--reference={tmp_path / 'reference'}",
+        f"--output={tmp_path / 'out'}",
     )
     assert done.status == 0, done.stderr
     assert (tmp_path / "out").read_text().splitlines() == translated
@@ -132,8 +139,11 @@ def test_exports_to_other_toolkits(imported) -> None:
     assert "sinusoids of other wavelengths" in done.stderr
     assert not (imported / "export_transformers").exists()
     done = run_program(
-        *(*program, "--format=transformers", "--format=keras"),
-        *("--allow_approximate", "--beam_size=3"),
+        *program,
+        "--format=transformers",
+        "--format=keras",
+        "--allow_approximate",
+        "--beam_size=3",
     )
     assert done.status == 0, done.stderr
     folders = [imported / f"export_{name}" / "1" for name in ("transformers", "keras")]
@@ -171,11 +181,22 @@ def test_training_continues_from_it(imported, tmp_path) -> None:
     ]
     run = tmp_path / "run"
     done = run_program(
-        *("train", f"--flagfile={imported}/train.flags", f"--init_from={imported}"),
-        *(f"--model_dir={run}", *files, "--train_steps=4", "--eval_steps=4"),
-        *("--tokens_per_batch=300", "--max_length=40", "--average_checkpoints=1"),
-        *("--nojit_compile", "--noexport_at_end", "--score_split=dev"),
-        *("--learning_rate_scale=0.01", "--warmup_steps=2", "--dev_bleu_sentences=2"),
+        "train",
+        f"--flagfile={imported}/train.flags",
+        f"--init_from={imported}",
+        f"--model_dir={run}",
+        *files,
+        "--train_steps=4",
+        "--eval_steps=4",
+        "--tokens_per_batch=300",
+        "--max_length=40",
+        "--average_checkpoints=1",
+        "--nojit_compile",
+        "--noexport_at_end",
+        "--score_split=dev",
+        "--learning_rate_scale=0.01",
+        "--warmup_steps=2",
+        "--dev_bleu_sentences=2",
     )
     assert done.status == 0, done.stderr
     assert f"initialized from {imported}/checkpoints/step-0" in done.stderr

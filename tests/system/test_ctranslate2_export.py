@@ -110,22 +110,34 @@ def test_it_computes_the_same_probabilities(hostile, pairs, tmp_path):
 
 MARIAN = MappingProxyType(
     {
-        **{"activation": "swish", "position_layout": "halves_t2t"},
-        **{"output_bias": True, "attention_bias": True, "decoder_layers": 1},
+        "activation": "swish",
+        "position_layout": "halves_t2t",
+        "output_bias": True,
+        "attention_bias": True,
+        "decoder_layers": 1,
     }
 )
 PRE_NORM = MappingProxyType(
     {
-        **{"normalization": "pre", "activation": "gelu", "layer_norm_epsilon": 1e-3},
-        **{"position_layout": "halves", "first_position": 2, "tie_output": False},
-        **{"decoder_start": "</s>", "encoder_layers": 3, "share_embeddings": False},
+        "normalization": "pre",
+        "activation": "gelu",
+        "layer_norm_epsilon": 1e-3,
+        "position_layout": "halves",
+        "first_position": 2,
+        "tie_output": False,
+        "decoder_start": "</s>",
+        "encoder_layers": 3,
+        "share_embeddings": False,
         "source_eos": False,
     }
 )
 LEARNED = MappingProxyType(
     {
-        **{"normalization": "pre", "learned_positions": 40, "first_position": 2},
-        **{"attention_bias": True, "decoder_start": "<unk>"},
+        "normalization": "pre",
+        "learned_positions": 40,
+        "first_position": 2,
+        "attention_bias": True,
+        "decoder_start": "<unk>",
     }
 )
 

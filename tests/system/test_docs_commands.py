@@ -21,13 +21,25 @@ from tests.in_process import run_program
 from tests.serving.fake_server import serve, shout
 
 SMALL = (
-    *("--vocabulary_size=290", "--max_length=40", "--tokens_per_batch=400"),
-    *("--num_layers=1", "--d_model=16", "--d_ff=16", "--num_heads=2"),
+    "--vocabulary_size=290",
+    "--max_length=40",
+    "--tokens_per_batch=400",
+    "--num_layers=1",
+    "--d_model=16",
+    "--d_ff=16",
+    "--num_heads=2",
 )
 SHORT = (
-    *("--train_steps=6", "--warmup_steps=2", "--eval_steps=2", "--save_steps=2"),
-    *("--keep_checkpoints=9", "--average_checkpoints=2"),
-    *("--beam_size=2", "--extra_length=2", "--nojit_compile", "--noexport_at_end"),
+    "--train_steps=6",
+    "--warmup_steps=2",
+    "--eval_steps=2",
+    "--save_steps=2",
+    "--keep_checkpoints=9",
+    "--average_checkpoints=2",
+    "--beam_size=2",
+    "--extra_length=2",
+    "--nojit_compile",
+    "--noexport_at_end",
 )
 # No test set, and BLEU of the dev set only where it decides: each traces a search.
 TEXT = tuple(
@@ -43,8 +55,10 @@ PAGES = MappingProxyType(
         "multi30k.md": (),
         "finetuning.md": ("Another vocabulary", "Partial loading and freezing"),
         "data.md": (
-            *("Subword regularization", "Mixtures: several corpora at once"),
-            *("Tags of languages and domains", "Paragraphs"),
+            "Subword regularization",
+            "Mixtures: several corpora at once",
+            "Tags of languages and domains",
+            "Paragraphs",
         ),
         "evaluation.md": ("A model",),
         "decoding.md": (),

@@ -227,8 +227,13 @@ def test_runs_that_do_not_fit_are_refused_before_tensorflow_starts(runs, tmp_pat
         assert done.stderr.startswith("error: The models of an ensemble must have the ")
     done = subprocess.run(
         [
-            *(sys.executable, "-X", "importtime", "-m", "t2t_keras.translate"),
-            *(f"--model_dir={first.path}", f"--ensemble_with={other.path}"),
+            sys.executable,
+            "-X",
+            "importtime",
+            "-m",
+            "t2t_keras.translate",
+            f"--model_dir={first.path}",
+            f"--ensemble_with={other.path}",
         ],
         capture_output=True,
         text=True,

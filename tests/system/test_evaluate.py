@@ -176,8 +176,12 @@ def texts(tmp_path):
 def test_files_are_scored_without_tensorflow(texts):
     lines, (one, other, reference) = texts
     arguments = [
-        *(f"--hypotheses={one}", f"--hypotheses={other}", f"--reference={reference}"),
-        *("--paired_test=randomization", "--resamples=9", "--confidence"),
+        f"--hypotheses={one}",
+        f"--hypotheses={other}",
+        f"--reference={reference}",
+        "--paired_test=randomization",
+        "--resamples=9",
+        "--confidence",
     ]
     code = (
         "import runpy, sys\n"
@@ -207,9 +211,15 @@ def test_scores_of_files_for_scripts(texts):
     lines, (one, _, reference) = texts
     done = run_program(
         "evaluate",
-        *(f"--hypotheses={one}", f"--reference={reference}"),
-        *("--json", "--metrics=chrf++,t2t_bleu", "--tokenize=char", "--lowercase"),
-        *("--target_language=fr", "--ascii_quotes", f"--extra_reference={one}"),
+        f"--hypotheses={one}",
+        f"--reference={reference}",
+        "--json",
+        "--metrics=chrf++,t2t_bleu",
+        "--tokenize=char",
+        "--lowercase",
+        "--target_language=fr",
+        "--ascii_quotes",
+        f"--extra_reference={one}",
     )
     assert (done.status, done.stderr) == (0, "")
     expected = score_translations(

@@ -28,7 +28,7 @@ def describe(infos):
     """Returns name, dtype and shape of a signature's tensors; ? is any size or rank."""
     return sorted(
         f"{name} {tf.dtypes.as_dtype(info.dtype).name} "
-        + "?" * info.tensor_shape.unknown_rank
+        + ("?" if info.tensor_shape.unknown_rank else "")
         + " ".join(str(dim.size) for dim in info.tensor_shape.dim).replace("-1", "?")
         for name, info in infos.items()
     )
@@ -50,7 +50,9 @@ CONTRACT = (
         "nbest",
         ("text string ?",),
         (
-            *("lengths int32 ? 4", "scores float32 ? 4", "translations string ? 4"),
+            "lengths int32 ? 4",
+            "scores float32 ? 4",
+            "translations string ? 4",
             "truncated bool ?",
         ),
     ),
@@ -58,7 +60,9 @@ CONTRACT = (
         "score",
         PAIR,
         (
-            *("log_prob float32 ?", "score float32 ?", *TARGET),
+            "log_prob float32 ?",
+            "score float32 ?",
+            *TARGET,
             "token_log_probs float32 ? ?",
         ),
     ),
@@ -67,15 +71,19 @@ CONTRACT = (
         PAIR,
         (
             *(f"{part}_attention float32 ? 1 4 ? ?" for part in ("decoder", "encoder")),
-            *("memory_attention float32 ? 1 4 ? ?", *TARGET),
-            *("source_length int32 ?", "source_tokens string ? ?"),
+            "memory_attention float32 ? 1 4 ? ?",
+            *TARGET,
+            "source_length int32 ?",
+            "source_tokens string ? ?",
         ),
     ),
     (
         "translate_ids",
         ("input_ids int32 ? ?",),
         (
-            *("output_ids int32 ? ?", "output_length int32 ?", "score float32 ?"),
+            "output_ids int32 ? ?",
+            "output_length int32 ?",
+            "score float32 ?",
             "truncated bool ?",
         ),
     ),
@@ -145,7 +153,7 @@ def test_another_export_is_another_version(own_run):
 def test_sigterm_leaves_nothing_half_written(own_run):
     flags = f"--model_dir={own_run.path}", "--format=ids"
     with ForkedProcess(
-        *("-m", "t2t_keras.export", *flags), stderr=subprocess.PIPE, text=True
+        "-m", "t2t_keras.export", *flags, stderr=subprocess.PIPE, text=True
     ) as process:
         half = own_run.export_ids / f".2.{process.pid}.tmp"
         while not half.is_dir() and process.poll() is None:
@@ -209,8 +217,13 @@ def test_a_version_contains_all_files(reverse_run, trained):
     }
     names = {path.name for path in version.parent.iterdir()}
     assert names == {
-        *("1", "models.config", "batching.config", "monitoring.config"),
-        *("compose.yaml", "kubernetes.yaml", "README.md"),
+        "1",
+        "models.config",
+        "batching.config",
+        "monitoring.config",
+        "compose.yaml",
+        "kubernetes.yaml",
+        "README.md",
     }
 
 

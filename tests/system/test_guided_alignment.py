@@ -34,10 +34,14 @@ def corpus(tmp_path_factory):
 
 def flags_of(corpus, *changed):
     return [
-        *(f"--train_source={corpus}/train.en", f"--train_target={corpus}/train.de"),
+        f"--train_source={corpus}/train.en",
+        f"--train_target={corpus}/train.de",
         *SETTINGS,
-        *(f"--train_alignments={corpus}/train.align", "--guided_alignment=0.5"),
-        *("--train_steps=4", "--save_steps=2", "--noexport_at_end"),
+        f"--train_alignments={corpus}/train.align",
+        "--guided_alignment=0.5",
+        "--train_steps=4",
+        "--save_steps=2",
+        "--noexport_at_end",
         *changed,
     ]
 
@@ -86,8 +90,11 @@ def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
         text = "".join(f"{line}\n" for line in column)
         (tmp_path / f"train.{name}").write_text(text)
     config = settings_of(
-        *(tmp_path, tmp_path, "--filter=copied,duplicates", "--max_length=60"),
-        *(f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1",),
+        tmp_path,
+        tmp_path,
+        "--filter=copied,duplicates",
+        "--max_length=60",
+        f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1",
         "--vocabulary_size=280",
     )
     log = []
@@ -152,8 +159,10 @@ def test_its_flagfile_trains_without_it(corpus, tmp_path):
     # `prepare` ignores both, also when it resumes.
     for _ in range(2):
         done = run_program(
-            *("prepare", f"--flagfile={parent.flagfile}"),
-            *(f"--output={tmp_path}/records", "--workers=1"),
+            "prepare",
+            f"--flagfile={parent.flagfile}",
+            f"--output={tmp_path}/records",
+            "--workers=1",
         )
         assert done.status == 0, done.stderr
     batch = next(iter(Run(parent.path).batches()))

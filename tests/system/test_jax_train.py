@@ -22,13 +22,27 @@ from tests.with_jax import REPOSITORY, run_with_jax
 EXAMPLE = str(REPOSITORY / "examples/jax_train.py")
 STEPS, HALF = 50, 30
 SETTINGS = (
-    *("--vocabulary_size=300", "--max_length=24"),
-    *("--tokens_per_batch=240", "--max_shapes=3"),
-    *("--num_layers=2", "--d_model=16", "--d_ff=24", "--num_heads=2"),
-    *("--dropout_rate=0.2", "--attention_dropout_rate=0.1", "--warmup_steps=10"),
-    *("--log_steps=1", f"--eval_steps={STEPS}", "--dev_bleu_sentences=0"),
-    *("--nojit_compile", "--noexport_at_end", "--score_split=dev", "--beam_size=1"),
-    *("--average_checkpoints=1", f"--save_steps={HALF}", "--keep_checkpoints=0"),
+    "--vocabulary_size=300",
+    "--max_length=24",
+    "--tokens_per_batch=240",
+    "--max_shapes=3",
+    "--num_layers=2",
+    "--d_model=16",
+    "--d_ff=24",
+    "--num_heads=2",
+    "--dropout_rate=0.2",
+    "--attention_dropout_rate=0.1",
+    "--warmup_steps=10",
+    "--log_steps=1",
+    f"--eval_steps={STEPS}",
+    "--dev_bleu_sentences=0",
+    "--nojit_compile",
+    "--noexport_at_end",
+    "--score_split=dev",
+    "--beam_size=1",
+    "--average_checkpoints=1",
+    f"--save_steps={HALF}",
+    "--keep_checkpoints=0",
 )
 # Replaces a script; a module that is None cannot be imported.
 WITHOUT_JAX = """
@@ -223,9 +237,15 @@ def test_the_weights_are_those_of_train_and_other_programs_use_them(
 @pytest.mark.release
 def test_settings_that_it_lacks_are_refused(folder) -> None:
     for flag in (
-        *("--clip_norm=1.0", "--ema_decay=0.9", "--precision=bfloat16"),
-        *("--on_nonfinite=skip", "--profile_steps=3:5", "--measure_ceiling=True"),
-        *("--strategy=one", "--cpu_devices=2", "--tf32=False"),
+        "--clip_norm=1.0",
+        "--ema_decay=0.9",
+        "--precision=bfloat16",
+        "--on_nonfinite=skip",
+        "--profile_steps=3:5",
+        "--measure_ceiling=True",
+        "--strategy=one",
+        "--cpu_devices=2",
+        "--tf32=False",
     ):
         done = run_with_jax(EXAMPLE, *flags(folder, "refused", flag))
         assert done.returncode == 2

@@ -46,15 +46,29 @@ EXAMPLES = (
         tuple(
             f"/usr/share/java/{name}.jar"
             for name in (
-                *("geronimo-annotation-1.3-spec", "grpc-netty", "guava"),
-                *("netty-transport", "perfmark-api", "protobuf"),
+                "geronimo-annotation-1.3-spec",
+                "grpc-netty",
+                "guava",
+                "netty-transport",
+                "perfmark-api",
+                "protobuf",
             )
         ),
     ),
 )
 LINES = (
-    *("a b", "", "größer", "漢字 \U0001f642", " x ", "a\rb", "tab\tq\"uote' \\ $HOME"),
-    *("x\u2028y", "1\x002", *(f"line {number}" for number in range(70)), "", ""),
+    "a b",
+    "",
+    "größer",
+    "漢字 \U0001f642",
+    " x ",
+    "a\rb",
+    "tab\tq\"uote' \\ $HOME",
+    "x\u2028y",
+    "1\x002",
+    *(f"line {number}" for number in range(70)),
+    "",
+    "",
 )
 
 
@@ -135,7 +149,9 @@ def test_a_file_is_translated_line_by_line(example, checkout, servers):
         source.write_bytes(text.encode())
         done = run(translate, checkout, servers)
         assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
-        expected = upper(text) + "\n" * (text != "" and not text.endswith("\n"))
+        expected = upper(text)
+        if text and not text.endswith("\n"):
+            expected += "\n"
         assert target.read_bytes().decode() == expected
     source.write_text("a\n")
     nowhere = dict.fromkeys(servers, "localhost:1")

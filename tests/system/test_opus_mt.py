@@ -30,8 +30,11 @@ def test_a_server_translates_as_marian_does(tmp_path) -> None:
     answers = tmp_path / "answers.json"
     subprocess.run(
         [
-            *(sys.executable, str(_ORACLE), str(tmp_path / "opus-mt")),
-            *(str(tmp_path / "lines"), str(answers)),
+            sys.executable,
+            str(_ORACLE),
+            str(tmp_path / "opus-mt"),
+            str(tmp_path / "lines"),
+            str(answers),
         ],
         check=True,
     )

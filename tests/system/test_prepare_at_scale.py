@@ -44,7 +44,10 @@ def measure_preparation(folder: Path, num_pairs: int, *flags: str) -> tuple[int,
     """Returns peak memory (bytes) of the largest process, and its output."""
     folder.mkdir()
     command = (
-        *(sys.executable, "-m", "t2t_keras.prepare", f"--output={folder / 'records'}"),
+        sys.executable,
+        "-m",
+        "t2t_keras.prepare",
+        f"--output={folder / 'records'}",
         *write_text_files(folder, num_pairs),
         *flags,
     )

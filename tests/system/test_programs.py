@@ -41,8 +41,11 @@ def test_help_does_not_import_tensorflow(name, flag):
 def test_a_closed_output_ends_the_program_silently(short_run):
     """As in `translate < text | head -2`."""
     command = [
-        *("-m", "t2t_keras.translate", f"--model_dir={short_run.model_dir.path}"),
-        *("--beam_size=1", "--lines_at_once=1"),
+        "-m",
+        "t2t_keras.translate",
+        f"--model_dir={short_run.model_dir.path}",
+        "--beam_size=1",
+        "--lines_at_once=1",
     ]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with ForkedProcess(*command, cwd=REPOSITORY, **pipes) as process:

@@ -123,8 +123,12 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
 def test_resuming_with_xla_and_a_packed_mixture(corpus, tmp_path) -> None:
     settings = (
         # No dev set: one program to compile.
-        *("--jit_compile", "--dev_source=", "--dev_target="),
-        *("--max_length=8", "--vocabulary_size=330", "--batching=pack"),
+        "--jit_compile",
+        "--dev_source=",
+        "--dev_target=",
+        "--max_length=8",
+        "--vocabulary_size=330",
+        "--batching=pack",
         # An epoch has a third of the other corpus.
         f"--mixture={corpus}/train.de:{corpus}/train.en:1/3",
     )

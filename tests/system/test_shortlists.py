@@ -188,10 +188,20 @@ def test_all_options_of_decoding_together(vocabulary, lexicon, tmp_path):
     run = make_run(tmp_path / "first", vocabulary, 5, **sizes)
     second = make_run(tmp_path / "second", vocabulary, 7, num_layers=1)
     options = {
-        **{"ensemble_with": [second.path], "shortlist": lexicon, "shortlist_size": 45},
-        **{"beam_size": 3, "length_penalty": "power", "alpha": 0.8, "min_length": 3},
-        **{"no_repeat_ngram": 2, "suppress_unknown": True, "extra_length": 7},
-        **{"rerank": "mbr", "candidates": 3, "n_best": 2, "target_tag": "a"},
+        "ensemble_with": [second.path],
+        "shortlist": lexicon,
+        "shortlist_size": 45,
+        "beam_size": 3,
+        "length_penalty": "power",
+        "alpha": 0.8,
+        "min_length": 3,
+        "no_repeat_ngram": 2,
+        "suppress_unknown": True,
+        "extra_length": 7,
+        "rerank": "mbr",
+        "candidates": 3,
+        "n_best": 2,
+        "target_tag": "a",
     }
     prefixes = ["walks", "", "green tree", ""]
     flags = [f"--ensemble_with={second.path}", "--prefix=column", "--scores"]
@@ -203,12 +213,15 @@ def test_all_options_of_decoding_together(vocabulary, lexicon, tmp_path):
     flags += ["--alignment_heads=1:2", f"--alignments={tmp_path}/links"]
     lines = [f"{line}\t{start}" for line, start in zip(LINES, prefixes, strict=True)]
     done = run_program(
-        *("translate", f"--model_dir={run.path}", *flags),
+        "translate",
+        f"--model_dir={run.path}",
+        *flags,
         stdin="\n".join(lines).encode(),
     )
     assert (done.status, done.stderr) == (0, "")
     ask = functools.partial(
-        *(Run(run.path).translate, LINES),
+        Run(run.path).translate,
+        LINES,
         **{**options, "prefixes": prefixes},
         alignments=True,
         alignment_heads="1:2",
@@ -257,7 +270,10 @@ def test_a_wrong_file_is_refused(run, vocabulary, lexicon, tmp_path):
     error = refused("export", model, f"--shortlist={lexicon}", "--format=ctranslate2")
     assert "--shortlist is for SavedModels" in error
     error = refused(
-        *("translate", model, f"--shortlist={lexicon}", "--shortlist_size=9"),
+        "translate",
+        model,
+        f"--shortlist={lexicon}",
+        "--shortlist_size=9",
         "--prefix=column",
     )
     assert "--shortlist_size must be at least" in error

@@ -25,12 +25,15 @@ PROGRAMS = MappingProxyType(
     {
         "train": ("--model_dir=FOLDER/run", "--train_steps=510"),
         "prepare": (
-            *("--output=FOLDER/records", "--train_source=FOLDER/train.source"),
-            *("--train_target=FOLDER/train.target", "--vocabulary_size=280"),
+            "--output=FOLDER/records",
+            "--train_source=FOLDER/train.source",
+            "--train_target=FOLDER/train.target",
+            "--vocabulary_size=280",
             "--pairs_per_shard=300",
         ),
         "translate": (
-            *("--model_dir=FOLDER/run", "--input=FOLDER/train.source"),
+            "--model_dir=FOLDER/run",
+            "--input=FOLDER/train.source",
             "--output=FOLDER/translations",
         ),
         "evaluate": ("--model_dir=FOLDER/run", "--output=FOLDER/translations"),

@@ -122,9 +122,18 @@ REFUSED = (
 def test_samples_with_all_options_depend_on_the_seed_and_the_line(translate_short):
     """Sampling, prefixes, reranking and the options of the search together."""
     options = (
-        *("--sample", "--temperature=1.5", "--top_k=200", "--top_p=0.99", "--seed=8"),
-        *("--length_penalty=power", "--min_length=2", "--no_repeat_ngram=2"),
-        *("--suppress_unknown", "--prefix=column", "--scores", "--extra_length=9"),
+        "--sample",
+        "--temperature=1.5",
+        "--top_k=200",
+        "--top_p=0.99",
+        "--seed=8",
+        "--length_penalty=power",
+        "--min_length=2",
+        "--no_repeat_ngram=2",
+        "--suppress_unknown",
+        "--prefix=column",
+        "--scores",
+        "--extra_length=9",
     )
     lines = [b"a b c\tc b", b"", b"d e\te", b"f g h"]
     run = functools.partial(translate_short, *options)

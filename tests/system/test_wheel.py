@@ -66,9 +66,17 @@ def test_the_project_comes_only_from_the_wheel(run, environment):
 def test_a_run_from_the_wheel_is_trained_exported_and_translates(run, environment):
     small = ("--num_layers=1", "--d_model=32", "--d_ff=32", "--num_heads=2")
     trained = run(
-        *("t2t-train", "--flagfile=configs/tiny.flags", "--train_steps=4", *small),
-        *("--save_steps=2", "--eval_steps=4", "--dev_bleu_sentences=0"),
-        *("--max_shapes=1", "--beam_size=1", "--noexport_at_end", "--nojit_compile"),
+        "t2t-train",
+        "--flagfile=configs/tiny.flags",
+        "--train_steps=4",
+        *small,
+        "--save_steps=2",
+        "--eval_steps=4",
+        "--dev_bleu_sentences=0",
+        "--max_shapes=1",
+        "--beam_size=1",
+        "--noexport_at_end",
+        "--nojit_compile",
     )
     assert trained.returncode == 0, trained.stderr
     assert "test: 1,000 sentences" in trained.stdout

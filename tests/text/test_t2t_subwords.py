@@ -18,13 +18,44 @@ from t2t_keras.text.t2t_subwords import T2TSubwordTokenizer
 # Every character of the alphabet alone, as Tensor2Tensor builds its vocabularies.
 LETTERS = "abcdeghnorstuwäé漢字0123456789\\_;,. "
 SUBWORDS = (
-    *("the_", "house_", "hou", "se", "s_", ", _", " ", "and_", "th", "e_", "1", "19_"),
-    *("\\u", "\\u_", "ä_", "..", ".._", " ,_", "ous", "漢字_"),
+    "the_",
+    "house_",
+    "hou",
+    "se",
+    "s_",
+    ", _",
+    " ",
+    "and_",
+    "th",
+    "e_",
+    "1",
+    "19_",
+    "\\u",
+    "\\u_",
+    "ä_",
+    "..",
+    ".._",
+    " ,_",
+    "ous",
+    "漢字_",
 )
 CHARACTERS = (
     *LETTERS,
-    *("A", "Z", "ß", "字", "🙂", "\u00a0", "\u3000", "²", "½", "\u0301", "\n", "\t"),
-    *("\x00", "\u2028", "-"),
+    "A",
+    "Z",
+    "ß",
+    "字",
+    "🙂",
+    "\u00a0",
+    "\u3000",
+    "²",
+    "½",
+    "\u0301",
+    "\n",
+    "\t",
+    "\x00",
+    "\u2028",
+    "-",
 )
 
 

@@ -63,8 +63,12 @@ def as_numpy(sums: LossSums) -> np.ndarray:
     ("jit_compile", "smoothing", "logits_at_once"),
     [
         # Chunks of one row; chunks that 20 rows do not fill; two chunks; a single one.
-        *((None, 0.1, 1), (None, 0.1, 3 * V + 1), (None, 0.0, 10 * V)),
-        *((None, 0.45, 10_000), (True, 0.1, 3 * V + 1), (True, 0.45, 10_000)),
+        (None, 0.1, 1),
+        (None, 0.1, 3 * V + 1),
+        (None, 0.0, 10 * V),
+        (None, 0.45, 10_000),
+        (True, 0.1, 3 * V + 1),
+        (True, 0.45, 10_000),
     ],
 )
 def test_it_is_the_references_whatever_the_chunks(

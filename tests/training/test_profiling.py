@@ -94,7 +94,11 @@ def products(graph: tf.Graph) -> float:
 def test_the_count_is_that_of_the_graph(with_gradient) -> None:
     model = Transformer(
         37,
-        **{"d_model": 8, "d_ff": 11, "num_heads": 3, "d_k": 2, "d_v": 5},
+        d_model=8,
+        d_ff=11,
+        num_heads=3,
+        d_k=2,
+        d_v=5,
         dropout_rate=0.0,
         encoder_layers=2,
         decoder_layers=1,

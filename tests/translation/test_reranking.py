@@ -19,8 +19,12 @@ def expected_chrf(text, texts):
 
 def test_the_most_typical_text_comes_first():
     texts = (
-        *("der alte Hund schläft", "ein Hund schläft", "der Hund schläft tief"),
-        *("eine Katze", "der Hund schläft", "die Katze schläft"),
+        "der alte Hund schläft",
+        "ein Hund schläft",
+        "der Hund schläft tief",
+        "eine Katze",
+        "der Hund schläft",
+        "die Katze schläft",
     )
     found = [each.text for each in rerank_by_chrf(hypotheses(*texts))]
     assert found == sorted(texts, key=lambda text: -expected_chrf(text, texts))

@@ -114,8 +114,10 @@ def _write_seed(
     (shape,) = data.batching.shapes
     count = _updates_per_run(
         plan.most_updates,
-        *(settings.train_steps, settings.log_steps),
-        *(settings.eval_steps, settings.save_steps),
+        settings.train_steps,
+        settings.log_steps,
+        settings.eval_steps,
+        settings.save_steps,
     )
     planned = _plan_batches(data.batching, settings.seed)
     epochs, batches = zip(*itertools.islice(planned, settings.train_steps), strict=True)

@@ -99,7 +99,7 @@ class BatchingSummary:
 
     def describe(self) -> str:
         """Returns the summary in words, on three lines."""
-        shapes = f"{self.num_shapes} batch shape{'s' * (self.num_shapes != 1)}"
+        shapes = f"{self.num_shapes} batch shape{'' if self.num_shapes == 1 else 's'}"
         rows = "several pairs per row" if self.packed else "one pair per row"
         return (
             f"{self.pairs:,} pairs: {self.source_tokens:,} source and "

@@ -64,10 +64,12 @@ class TokenizationReport:
     def check_any_left(self, max_length: int) -> None:
         """Raises `UserError` if no pair is left to train on."""
         if not self.pairs_kept:
-            raises = "Raise --max_length, or check" * bool(self.dropped_over_long)
+            advice = "Check"
+            if self.dropped_over_long:
+                advice = "Raise --max_length, or check"
             raise UserError(
                 f"No sentence pair is left: {self.left_out(max_length)}. "
-                f"{raises or 'Check'} the corpus: each line must have text on both "
+                f"{advice} the corpus: each line must have text on both "
                 "sides."
             )
 

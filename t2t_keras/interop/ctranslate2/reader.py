@@ -119,7 +119,9 @@ def _read_config(path: Path, arrays: BinaryArrays) -> dict[str, Any]:
         "add_source_eos": bool(arrays.scalar("with_source_eos", 0)),
         "add_source_bos": bool(arrays.scalar("with_source_bos", 0)),
         "decoder_start_token": "<s>" if arrays.scalar("with_target_bos", 1) else "</s>",
-        **{"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"},
+        "unk_token": "<unk>",
+        "bos_token": "<s>",
+        "eos_token": "</s>",
         "layer_norm_epsilon": None,
     }
     if path.is_file():

@@ -25,9 +25,16 @@ from t2t_keras.text.vocabulary import PAD_ID
 
 # Axis of the residual stream in each weight of a layer, by the end of its path.
 _RESIDUAL_AXIS = (
-    *(("query_kernel", 0), ("key_kernel", 0), ("value_kernel", 0)),
-    *(("output_kernel", 1), ("output_bias", 0), ("inner/kernel", 0)),
-    *(("outer/kernel", 1), ("outer/bias", 0), ("gamma", 0), ("beta", 0)),
+    ("query_kernel", 0),
+    ("key_kernel", 0),
+    ("value_kernel", 0),
+    ("output_kernel", 1),
+    ("output_bias", 0),
+    ("inner/kernel", 0),
+    ("outer/kernel", 1),
+    ("outer/bias", 0),
+    ("gamma", 0),
+    ("beta", 0),
 )
 
 

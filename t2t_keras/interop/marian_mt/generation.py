@@ -124,9 +124,11 @@ def _warnings(
     for name in dict.fromkeys(others):
         yield f"{name}: {others.count(name)} other words are not suppressed"
     same = {
-        **{"pad_token_id": [pad], "eos_token_id": [eos, [eos]]},
+        "pad_token_id": [pad],
+        "eos_token_id": [eos, [eos]],
         # At the limit of length, as here.
-        **{"forced_eos_token_id": [eos, [eos]], "early_stopping": [False, "never"]},
+        "forced_eos_token_id": [eos, [eos]],
+        "early_stopping": [False, "never"],
     }
     known = _APPLIED | _NO_EFFECT | {"bad_words_ids", "suppress_tokens"}
     for name, value in generation.items():

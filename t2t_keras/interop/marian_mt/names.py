@@ -21,8 +21,10 @@ ACTIVATIONS = MappingProxyType(
 """Our names of their activations; gelu is exact there too."""
 
 _PROJECTIONS = (
-    *(("q_proj", "query"), ("k_proj", "key")),
-    *(("v_proj", "value"), ("out_proj", "output")),
+    ("q_proj", "query"),
+    ("k_proj", "key"),
+    ("v_proj", "value"),
+    ("out_proj", "output"),
 )
 
 

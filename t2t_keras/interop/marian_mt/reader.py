@@ -60,8 +60,10 @@ _REQUIRED: Mapping[str, tuple[Any, str]] = MappingProxyType(
     }
 )
 _WEIGHTS = (
-    *("model.safetensors", "model.safetensors.index.json"),
-    *("pytorch_model.bin", "pytorch_model.bin.index.json"),
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
 )
 
 
@@ -108,7 +110,10 @@ def read_transformers(path: Path) -> ImportedModel:
         original_ids=target.original_ids,
         source_original_ids=None if source is target else source.original_ids,
         files=[
-            *(*weights_files, path / "config.json", *vocabulary_files, *spm_files),
+            *weights_files,
+            path / "config.json",
+            *vocabulary_files,
+            *spm_files,
             *(file for file in optional if file.is_file()),
         ],
         settings={"config": config, "generation": generation},

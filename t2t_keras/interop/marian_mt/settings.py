@@ -121,7 +121,8 @@ def generation_config(
 ) -> dict[str, Any]:
     """Returns the content of generation_config.json, from settings of the search."""
     suppressed = [PAD_ID, *([] if ids.blank is None else [ids.blank])]
-    suppressed += [UNK_ID] * decoding.suppress_unknown
+    if decoding.suppress_unknown:
+        suppressed.append(UNK_ID)
     return {
         **_special_ids(model, ids),
         "num_beams": decoding.beam_size,

@@ -160,8 +160,9 @@ def read_links(config: DataConfig, corpus: Corpus) -> TokenizedSide | None:
     """
     if not config.train_alignments:
         return None
-    several = ", counted through all files" * (len(config.train_alignments) > 1)
-    name = f"{','.join(config.train_alignments)} (--train_alignments{several})"
+    name = f"{','.join(config.train_alignments)} (--train_alignments)"
+    if len(config.train_alignments) > 1:
+        name = f"{name.removesuffix(')')}, counted through all files)"
     lines = read_lines(config.train_alignments)
     logger.info(
         f"reading the word alignments of {corpus.splits['train'].num_pairs:,} pairs …"

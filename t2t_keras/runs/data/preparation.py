@@ -113,7 +113,7 @@ def describe(manifest: Manifest) -> str:
     """Returns the size of records and the pairs left out, on two lines."""
     report, shards = manifest.report, len(manifest.shards)
     return (
-        f"{report.pairs_kept:,} pairs in {shards} shard{'s' * (shards != 1)}: "
+        f"{report.pairs_kept:,} pairs in {shards} shard{'' if shards == 1 else 's'}: "
         f"{report.source_tokens:,} source and {report.target_tokens:,} target tokens\n"
         f"left out: {report.left_out(manifest.spec.max_length)}"
     )

@@ -192,7 +192,8 @@ class Initializer:
         return value if row_map is None else row_map(value)
 
     def _misfit_message(self, misfits: Sequence[str]) -> str:
-        more = f"\n  and {len(misfits) - _SHOWN} more" * (len(misfits) > _SHOWN)
+        others = len(misfits) - _SHOWN
+        more = f"\n  and {others} more" if others > 0 else ""
         flagfile = self._source.checkpoint.parent.parent / "train.flags"
         return (
             f"{self._source.checkpoint} does not fit this model, in shape:\n  "
@@ -203,10 +204,10 @@ class Initializer:
 
     def _describe(self, loaded: int, skipped: int) -> list[str]:
         source = self._source
-        lines = [
-            f"initialized from {source.checkpoint}: {loaded} weights"
-            + f", {skipped} skipped" * (skipped > 0)
-        ]
+        counts = f"{loaded} weights"
+        if skipped:
+            counts += f", {skipped} skipped"
+        lines = [f"initialized from {source.checkpoint}: {counts}"]
         for row_map in dict.fromkeys(self._maps.values()):
             total, copied = len(row_map.rows), row_map.copied
             lines.append(
@@ -287,7 +288,7 @@ def list_weights(config: ExperimentConfig, model_dir: str | None) -> list[str]:
     freeze(model, config.training.freeze)
     return [
         f"{weight_name(weight)}  {' x '.join(map(str, weight.shape))}"
-        + "  frozen" * (not weight.trainable)
+        + ("" if weight.trainable else "  frozen")
         for weight in model.weights
     ]
 

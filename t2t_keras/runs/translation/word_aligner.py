@@ -53,8 +53,9 @@ class WordAligner:
         model, sizes = trained.model, trained.model.sizes
         if heads is None:
             # The head that guided alignment trains, or all heads of its layer.
-            trains = trained.config.training.guided_alignment > 0
-            heads = f"{model.decoder.alignment_layer + 1}{':1' * trains}"
+            heads = str(model.decoder.alignment_layer + 1)
+            if trained.config.training.guided_alignment > 0:
+                heads += ":1"
         shares_RH = head_shares(heads, sizes["decoder_layers"], sizes["num_heads"])
 
         def mean_weights(source: Tensor, shifted: Tensor) -> Tensor:

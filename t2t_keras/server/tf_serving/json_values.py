@@ -29,8 +29,14 @@ _INTEGERS = MappingProxyType(
     {
         dtype: (int(dtype.min), int(dtype.max))
         for dtype in (
-            *(tf.int8, tf.int16, tf.int32, tf.int64),
-            *(tf.uint8, tf.uint16, tf.uint32, tf.uint64),
+            tf.int8,
+            tf.int16,
+            tf.int32,
+            tf.int64,
+            tf.uint8,
+            tf.uint16,
+            tf.uint32,
+            tf.uint64,
         )
     }
 )

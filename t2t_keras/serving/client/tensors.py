@@ -189,7 +189,7 @@ class Answer:
         if not isinstance(values, list) or len(values) != self.count:
             size = "a scalar"
             if isinstance(values, list):
-                size = f"{len(values)} value{'s' * (len(values) != 1)}"
+                size = f"{len(values)} value{'' if len(values) == 1 else 's'}"
             raise ServerError(
                 f"Signature {self.signature_name!r} returned {size} for {self.count} "
                 f"texts in output {name!r}."

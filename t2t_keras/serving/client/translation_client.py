@@ -294,9 +294,12 @@ class TranslationClient:
             signature.ATTENTION,
             _pairs(sources, targets),
             outputs=(
-                *(signature.MEMORY_ATTENTION, signature.TRUNCATED),
-                *(signature.SOURCE_TOKENS, signature.SOURCE_LENGTH),
-                *(signature.TARGET_TOKENS, signature.TARGET_LENGTH),
+                signature.MEMORY_ATTENTION,
+                signature.TRUNCATED,
+                signature.SOURCE_TOKENS,
+                signature.SOURCE_LENGTH,
+                signature.TARGET_TOKENS,
+                signature.TARGET_LENGTH,
             ),
         )
         columns = (

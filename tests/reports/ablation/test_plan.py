@@ -15,8 +15,12 @@ def test_the_base_comes_first_and_every_row_from_a_seed_before_the_next(tmp_path
     )
     runs = plan_runs(read_rows(paths, []), 2, Path("out"))
     assert [(run.row.name, run.seed) for run in runs] == [
-        *(("base", 5), ("a1", 1), ("c1", 5)),
-        *(("base", 6), ("a1", 2), ("c1", 6)),
+        ("base", 5),
+        ("a1", 1),
+        ("c1", 5),
+        ("base", 6),
+        ("a1", 2),
+        ("c1", 6),
     ]
     assert len({run.model_dir for run in runs}) == 6
     assert runs[1].model_dir == Path("out/a1/seed-1")

@@ -30,7 +30,9 @@ def some(tmp_path) -> Ablation:
 
 def test_finished_runs_are_collected(some) -> None:
     assert [(run.row, run.seed, run.perplexity) for run in some.runs] == [
-        *(("base", 1, 8.0), ("a1", 1, 9.0), ("base", 2, 8.5))
+        ("base", 1, 8.0),
+        ("a1", 1, 9.0),
+        ("base", 2, 8.5),
     ]
     assert [run.perplexity for run in some.row_runs("base")] == [8.0, 8.5]
     first = some.runs[0]

@@ -42,7 +42,10 @@ def use_records(config, folder, **settings):
     return replace_settings(
         config,
         "data",
-        **{"train_source": (), "train_target": (), "dev_source": (), "dev_target": ()},
+        train_source=(),
+        train_target=(),
+        dev_source=(),
+        dev_target=(),
         records=str(folder),
         **settings,
     )

@@ -39,8 +39,12 @@ SIZES = MappingProxyType({"num_layers": 1, "d_model": 24, "layer_norm_epsilon": 
 PAPER = MappingProxyType({"num_layers": 2})
 SWISH = MappingProxyType(
     {
-        **{"activation": "swish", "position_layout": "halves", "attention_bias": True},
-        **{"output_bias": True, "num_layers": 2, "encoder_layers": 3},
+        "activation": "swish",
+        "position_layout": "halves",
+        "attention_bias": True,
+        "output_bias": True,
+        "num_layers": 2,
+        "encoder_layers": 3,
     }
 )
 UNTIED = MappingProxyType({"activation": "gelu", "tie_output": False})
@@ -131,8 +135,13 @@ def test_a_run_in_bfloat16_is_compared_in_float32(tmp_path, vocabulary) -> None:
 def test_ids_and_settings(tmp_path, vocabulary) -> None:
     trained = as_trained_model(random_model(vocabulary, **SIZES), vocabulary)
     decoding = DecodingConfig(
-        **{"beam_size": 3, "length_penalty": "power", "alpha": 0.7, "min_length": 2},
-        **{"suppress_unknown": True, "renormalize": True, "no_repeat_ngram": 4},
+        beam_size=3,
+        length_penalty="power",
+        alpha=0.7,
+        min_length=2,
+        suppress_unknown=True,
+        renormalize=True,
+        no_repeat_ngram=4,
     )
     folder = export_transformers(trained, tmp_path, decoding)
     size = vocabulary.size

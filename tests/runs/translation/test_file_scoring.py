@@ -47,10 +47,14 @@ def score(files, log=lambda _: None, **options):
 def test_lines_are_those_of_the_files(write):
     systems = {
         write("a.de", "Das Haus ist rot .\r\nEr kam\u2028nie.\r\n\r\n"): [
-            *("Das Haus ist rot .", "Er kam\u2028nie.", "")
+            "Das Haus ist rot .",
+            "Er kam\u2028nie.",
+            "",
         ],
         write("b.de.gz", gzip.compress(b"\xef\xbb\xbfEin Haus ist rot\nEr geht\nJa")): [
-            *("Ein Haus ist rot", "Er geht", "Ja")
+            "Ein Haus ist rot",
+            "Er geht",
+            "Ja",
         ],
     }
     reference = write("1.de.gz", gzip.compress(b"Ein Haus ist blau\n"))

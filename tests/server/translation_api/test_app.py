@@ -68,19 +68,31 @@ def requests_of_libretranslate():
         ("GET", "/spec", {}, 200, {"swagger", "paths", "info"}),
         ("POST", "/spec", {}, 405, {"error"}),
         (
-            *("POST", "/translate", {"data": TEXT | {"format": "text"}}, 200),
+            "POST",
+            "/translate",
+            {"data": TEXT | {"format": "text"}},
+            200,
             {"translatedText": "+world +Hello"},
         ),
         (
-            *("POST", "/translate", {"json": TEXT | {"q": ["Hello", "World"]}}, 200),
+            "POST",
+            "/translate",
+            {"json": TEXT | {"q": ["Hello", "World"]}},
+            200,
             {"translatedText": ["+Hello", "+World"]},
         ),
         (
-            *("POST", "/translate", {"data": TEXT | {"target": "zz"}}, 400),
+            "POST",
+            "/translate",
+            {"data": TEXT | {"target": "zz"}},
+            400,
             {"error": "zz is not supported"},
         ),
         (
-            *("POST", "/translate", {"data": {"source": "en", "target": "de"}}, 400),
+            "POST",
+            "/translate",
+            {"data": {"source": "en", "target": "de"}},
+            400,
             {"error": "Invalid request: missing q parameter"},
         ),
     )
@@ -445,7 +457,9 @@ def test_keys_that_are_not_required(client_of, tmp_path):
     assert client.post("/translate", data=dict(TEXT)).status_code == 200
     assert client.post("/translate", data=dict(TEXT)).status_code == 429
     assert [client.post("/translate", data=keyed).status_code for _ in "123"] == [
-        *(200, 200, 200)
+        200,
+        200,
+        200,
     ]
     for odd in (5, ["good"], {"a": 1}):
         response = client.post("/translate", json=TEXT | {"api_key": odd})

@@ -115,7 +115,9 @@ def test_sentences_without_spaces_between_them_get_one(monkeypatch):
 def test_several_documents_are_translated_in_one_call():
     backend = FakeBackend()
     assert translate("<p>a b</p>", "", "c", backend=backend) == [
-        *("<p>+b +a</p>", "", "+c"),
+        "<p>+b +a</p>",
+        "",
+        "+c",
     ]
     assert backend.calls == [("translate", "translate", ("a b", "c"))]
 

@@ -50,7 +50,12 @@ def test_texts_without_letters_stay_as_they_are(translator, backend):
     texts = ["", " \n", "🙂 !!", "2024-05-01 12:30", "…\nOne", "1. Two"]
     results = translate_texts(texts, "en", translator)
     assert [each.translations[0] for each in results] == [
-        *("", " \n", "🙂 !!", "2024-05-01 12:30", "…\n+One", "1. +Two"),
+        "",
+        " \n",
+        "🙂 !!",
+        "2024-05-01 12:30",
+        "…\n+One",
+        "1. +Two",
     ]
     assert sorted(backend.sentences()) == ["One", "Two"]
 
@@ -63,7 +68,8 @@ def test_sentences_without_spaces_between_them_get_one(translator, monkeypatch):
     )
     (result,) = translate_texts(["狗在睡觉。猫呢。\n好。"], "zh", translator, 1)
     assert result.translations == [
-        *("It is 狗. It is 猫.\nIt is 好.", "It is 狗.' It is 猫.'\nIt is 好.'"),
+        "It is 狗. It is 猫.\nIt is 好.",
+        "It is 狗.' It is 猫.'\nIt is 好.'",
     ]
     assert result.sentences[0] == ("狗在睡觉。", "It is 狗. ", "")
 

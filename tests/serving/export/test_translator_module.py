@@ -18,8 +18,16 @@ from t2t_keras.translation.translator import Translator
 from tests.serving.toy_model import HEADS, LAYERS, LIMITS, SETTINGS, toy_model
 
 TEXTS = (
-    *(b"ab ba", b"", b" \t", b"\xe2\x80\xa8", b"ab \xff c", b"ba " * 30, b"c"),
-    *("\u202eab \U0001f642\u0301".encode(), b"a\x00b", b"ba" * 500_000),
+    b"ab ba",
+    b"",
+    b" \t",
+    b"\xe2\x80\xa8",
+    b"ab \xff c",
+    b"ba " * 30,
+    b"c",
+    "\u202eab \U0001f642\u0301".encode(),
+    b"a\x00b",
+    b"ba" * 500_000,
 )
 INF = float("inf")
 
@@ -275,17 +283,18 @@ def test_bad_shapes_are_refused(served, name, inputs, message):
 # The toy parser's symbols are the words of the sentence. Some sentences are cut, by
 # tokens or by characters.
 SENTENCES = (
-    *(
-        "ab (S ba",
-        "",
-        "(b )b c",
-        "(a (b c )d e",
-        ")a )b",
-        "(",
-        "a" * 40,
-        "(S " + "a " * 9,
-    ),
-    *("\u202eab (\U0001f642\u0301 x", "a\x00 )b", " \t", "c\u2581)d (S ab ba ab ba ab"),
+    "ab (S ba",
+    "",
+    "(b )b c",
+    "(a (b c )d e",
+    ")a )b",
+    "(",
+    "a" * 40,
+    "(S " + "a " * 9,
+    "\u202eab (\U0001f642\u0301 x",
+    "a\x00 )b",
+    " \t",
+    "c\u2581)d (S ab ba ab ba ab",
 )
 
 

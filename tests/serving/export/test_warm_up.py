@@ -16,7 +16,11 @@ from t2t_keras.serving.export.requests import (
 )
 
 ALL = (
-    *("serving_default", "nbest", "translate_with_options", "score", "attention"),
+    "serving_default",
+    "nbest",
+    "translate_with_options",
+    "score",
+    "attention",
     "translate_ids",
 )
 
