@@ -5,6 +5,7 @@ Every options class of the programs is a frozen dataclass of such fields, below
 the program does with them all follow from the fields.
 """
 
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -12,11 +13,13 @@ import math
 import os
 import textwrap
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from t2t_keras.errors import UserError, did_you_mean
 
 _KEY = "setting"
+_BOOLS = MappingProxyType({"true": True, "false": False})
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -236,6 +239,9 @@ def _plain_value(kind: ValueType, value: Any) -> Any:
 
 
 def _plain_item(base: type, value: Any) -> Any:
+    if base is not str and isinstance(value, str):  # as a flag has it
+        with contextlib.suppress(ValueError):
+            return _BOOLS.get(value, value) if base is bool else base(value)
     if base is str and isinstance(value, os.PathLike):
         return os.fspath(value)
     if base is int and isinstance(value, float) and value.is_integer():
@@ -255,11 +261,6 @@ def _legal_value(name: str, kind: ValueType, described: Setting, value: Any) -> 
         return _legal_item(name, kind.base, described, value)
     if not isinstance(value, tuple):
         raise UserError(f"--{name} must be a list. Received: {value!r}")
-    if kind.base is int:  # flags of lists have texts
-        value = tuple(
-            int(item) if isinstance(item, str) and item.isdecimal() else item
-            for item in value
-        )
     return tuple(_legal_item(name, kind.base, described, item) for item in value)
 
 

@@ -119,7 +119,7 @@ def test_the_decoder_starts_from_a_piece_of_the_vocabulary(vocabulary):
 
 def test_new_weights_are_those_of_keras_and_leave_the_callers_random_state():
     keras.utils.set_random_seed(CONFIG.training.seed)
-    expected = Transformer(300, **dataclasses.asdict(CONFIG.model))
+    expected = Transformer(300, **CONFIG.model.architecture())
     expected.build()
     keras.utils.set_random_seed(8)
     drawn = random.random(), np.random.rand(), float(tf.random.uniform([]))
@@ -135,10 +135,14 @@ def test_sizes_and_precision_are_those_of_the_settings():
     sizes = dataclasses.replace(CONFIG.model, attention_dropout_rate=0.3)
     config = dataclasses.replace(CONFIG, model=sizes, training=training)
     model = models.build_model(config, 300)
-    expected = dataclasses.asdict(sizes) | {"encoder_layers": 2, "decoder_layers": 2}
-    assert model.sizes == {"vocabulary_size": 300, "source_vocabulary_size": None} | (
-        expected
-    )
+    assert model.sizes == {
+        **sizes.architecture(),
+        "vocabulary_size": 300,
+        "source_vocabulary_size": None,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "decoder_start": "zero",
+    }
     assert model.compute_dtype == "bfloat16"
     assert {weight.dtype for weight in model.weights} == {"float32"}
 

@@ -179,9 +179,9 @@ def test_an_export_can_be_imported(tmp_path):
 
 
 def test_an_activation_that_it_does_not_have_is_refused(hostile, tmp_path):
-    sizes = {**hostile.model.sizes, "activation": "mish"}
-    trained = dataclasses.replace(hostile, model=Transformer(**sizes))
-    trained.model.build()
+    model = Transformer(**hostile.model.sizes)
+    model.sizes["activation"] = "mish"  # as a release with more choices could have it
+    trained = dataclasses.replace(hostile, model=model)
     message = "no activation mish, only relu, swish, gelu.*SavedModel"
     with pytest.raises(UserError, match=message):
         export_ctranslate2(trained, tmp_path / "base")

@@ -102,15 +102,16 @@ REFUSED = (
     (("--output=no/such/folder.txt",), "no/such/folder.txt cannot be written"),
     (("source.txt",), "Arguments are given as flags. Received: source.txt."),
     (("--length_penalty=gmnt",), "Did you mean gnmt?"),
-    (("--min_length=-1",), "--min_length=-1: -1 is not a non-negative integer"),
+    (("--min_length=-1",), "--min_length must be at least 0. Received: -1"),
     (("--sample", "--beam_size=4"), "--beam_size is not for --sample: it has no beam."),
     (("--temperature=2",), "--temperature is for --sample. Add --sample, or"),
+    (("--paragraphs", "--n_best=2"), "--paragraphs gives one translation of each p"),
     *(
-        (("--paragraphs", flag), "lines that are sentences, but --paragraphs splits")
-        for flag in ("--n_best=2", "--sample", "--prefix=column", "--alignments=a")
+        (("--paragraphs", flag), "and --paragraphs splits lines into sentences")
+        for flag in ("--sample", "--prefix=column", "--alignments=a")
     ),
     (("--sample", "--temperature=0"), "--temperature must be at least 1e-06."),
-    (("--candidates=4",), "--candidates is for --rerank=mbr. Add that."),
+    (("--candidates=4",), "--rerank chooses from. Add --rerank=mbr, or leave it out"),
     (("--rerank=mbr", "--candidates=5"), "must be at most --beam_size=4"),
     (("--rerank=mbr", "--n_best=3", "--candidates=2"), "at least --n_best=3"),
     (("--prefix=no/such.txt",), "There is no file no/such.txt (--prefix)"),
