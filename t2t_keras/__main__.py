@@ -4,6 +4,7 @@ python -m t2t_keras
 """
 
 import ast
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -42,6 +43,8 @@ def console_script() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+    # A class of the user's, --model, may be in the working directory.
+    sys.path.insert(0, os.getcwd())
     runpy.run_module(f"t2t_keras.{name}", run_name="__main__", alter_sys=True)
 
 

@@ -20,6 +20,7 @@ import dataclasses
 from t2t_keras.decoding.sampling_settings import SamplingSettings
 from t2t_keras.errors import UserError
 from t2t_keras.runs.export.export_settings import (
+    FORMATS,
     SAVED_MODELS,
     ExportSettings,
     check_one_model,
@@ -44,7 +45,7 @@ class ExportOptions(Settings):
         "CTranslate2 model, whose search settings are chosen when it translates; "
         "transformers, a MarianMT model of Hugging Face; keras, a file for "
         "keras.models.load_model.",
-        choices=("text", "ids", "ctranslate2", "transformers", "keras"),
+        choices=FORMATS,
         repeated=True,
     )
     sample: bool = setting(

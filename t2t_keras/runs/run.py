@@ -1,4 +1,4 @@
-"""Training run as a Python object, with everything that the programs do.
+"""Training run as a Python object, with what the programs do to a model directory.
 
 run = Run("runs/tiny", log=print)
 run.train(read_settings("configs/tiny.flags"))

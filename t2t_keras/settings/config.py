@@ -112,8 +112,7 @@ def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
     """Returns (old, new) of changed settings that determine what an update computes."""
     before, after = flatten(old), flatten(new)
     changeable = {name for name, each in all_settings().items() if each.resume}
-    if new.training.schedule == "linear":
-        # The rate of every update depends on the last step.
+    if new.training.falls_to_last_step:
         by_epochs = new.training.train_epochs is not None
         changeable -= {"train_epochs" if by_epochs else "train_steps"}
     return {

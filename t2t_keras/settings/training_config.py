@@ -314,7 +314,7 @@ class TrainingConfig(Settings):
                 f"--learning_rate_scale={self.learning_rate_scale}"
             )
         if (
-            self.schedule == "linear"
+            self.falls_to_last_step
             and self.train_epochs is None
             and self.warmup_steps >= self.train_steps
         ):
@@ -323,6 +323,11 @@ class TrainingConfig(Settings):
                 f" which falls after the warm-up. Received: {self.warmup_steps} and "
                 f"{self.train_steps}"
             )
+
+    @property
+    def falls_to_last_step(self) -> bool:
+        """Whether the learning rate of every update depends on the last one."""
+        return self.schedule == "linear"
 
     def profiled_steps(self) -> range:
         """Returns the updates to profile; empty for none.

@@ -187,7 +187,7 @@ def resolve_epochs(
         return config
     steps = math.ceil(epochs * summary.batches_per_epoch)
     training = dataclasses.replace(config.training, train_steps=steps)
-    if training.schedule == "linear" and training.warmup_steps >= steps:
+    if training.falls_to_last_step and training.warmup_steps >= steps:
         raise UserError(
             "--warmup_steps must be less than the number of updates with "
             f"--schedule=linear, which falls after the warm-up. Received: "

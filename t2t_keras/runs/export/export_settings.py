@@ -14,6 +14,9 @@ from t2t_keras.settings.setting import Settings, setting, settings_of
 SAVED_MODELS = ("text", "ids")
 """Formats that are SavedModels."""
 
+FORMATS = (*SAVED_MODELS, "ctranslate2", "transformers", "keras")
+"""Names of the formats, as --format has them."""
+
 # Words that replace a list of signatures to warm up.
 ALL, NONE = "all", "none"
 

@@ -1,9 +1,10 @@
-"""Formats of exports, and the one function that writes a model in any of them."""
+"""The one function that writes a model in any format of exports."""
 
 from pathlib import Path
 
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.runs.export.export_settings import (
+    FORMATS,
     SAVED_MODELS,
     ExportSettings,
     check_one_model,
@@ -11,9 +12,6 @@ from t2t_keras.runs.export.export_settings import (
 )
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
-
-FORMATS = (*SAVED_MODELS, "ctranslate2", "transformers", "keras")
-"""Names of the formats, as --format has them."""
 
 
 def export_model(
