@@ -38,8 +38,6 @@ from t2t_keras.files.paths import check_readable_by_tensorflow, expand
 from t2t_keras.settings.config import ExperimentConfig, differences, make_paths_absolute
 from t2t_keras.settings.flags import config_from_flagfile, flagfile_text
 from t2t_keras.settings.training_text import parse_mixture_item
-from t2t_keras.text.stored_vocabulary import load_vocabulary
-from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
 from t2t_keras.training.stopping import monitored_loss
 
@@ -188,21 +186,13 @@ class ModelDir:
         """Writes the flagfile, which makes the directory one of a run."""
         write_text(self.flagfile, flagfile_text(config, comment))
 
-    def vocabulary(self) -> Vocabulary:
-        """Returns the vocabulary, checked against the digest of the run card.
+    @property
+    def vocabulary_sha256(self) -> str | None:
+        """Digest of the run's vocabulary; None before the run has started.
 
-        Raises:
-            UserError: If the file is missing, damaged, or not the run's.
+        `load_vocabulary` checks the vocabulary's file with it.
         """
-        vocabulary = load_vocabulary(self.vocabulary_file)
-        expected = self.run_card().get("vocabulary", {}).get("sha256")
-        if expected and expected != vocabulary.sha256:
-            raise UserError(
-                f"{self.vocabulary_file} is not the vocabulary that this model was "
-                f"trained with: its SHA-256 is {vocabulary.sha256[:12]}…, expected "
-                f"{expected[:12]}…. Put the original file back."
-            )
-        return vocabulary
+        return self.run_card().get("vocabulary", {}).get("sha256")
 
     def run_card(self) -> dict[str, Any]:
         """Returns the run card; empty before the run has started."""

@@ -26,6 +26,7 @@ from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.reading import TextAdapter
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.training.checkpoint_store import CheckpointStore
 from t2t_keras.translation.translator import Search, Translator
@@ -324,7 +325,7 @@ def load_trained(
     """
     config = model_dir.config()
     check_class(config.model, model_dir)
-    vocabulary = model_dir.vocabulary()
+    vocabulary = load_vocabulary(model_dir.vocabulary_file, model_dir.vocabulary_sha256)
     path = model_dir.find_checkpoint(which)
     start = find_decoder_start(config.model, vocabulary)
     model = build_model(config, vocabulary.size, start, vocabulary.source.size)

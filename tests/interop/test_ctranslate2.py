@@ -12,6 +12,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import write_model_dir
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from tests.interop.ctranslate2_files import (
     variables_of,
     vocabulary,
@@ -81,7 +82,12 @@ def test_logits_of_models_without_settings(tmp_path, version, revision) -> None:
         1,
         *range(3, V - 1),
     ]
-    assert run.vocabulary().source.encode("w5 none w18") == [5, 2, 18, 1]
+    assert load_vocabulary(run.vocabulary_file).source.encode("w5 none w18") == [
+        5,
+        2,
+        18,
+        1,
+    ]
 
 
 def weights_and_variables() -> tuple[Weights, dict[str, np.ndarray]]:

@@ -11,6 +11,7 @@ from t2t_keras.interop.formats import read_model
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
 from t2t_keras.runs.training.imported_run import write_model_dir
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from tests.interop.marian_faults import FAULTS
 from tests.interop.marian_files import (
     MARIAN,
@@ -72,7 +73,7 @@ def test_the_directory_has_settings_ids_and_digests_of_the_source(tmp_path) -> N
     decoding = run.config().decoding
     assert (decoding.beam_size, decoding.alpha) == (3, 1.0)
     assert decoding.length_penalty == "power" and decoding.suppress_unknown
-    vocabulary = run.vocabulary()
+    vocabulary = load_vocabulary(run.vocabulary_file)
     assert vocabulary.pieces(range(V)) == [*PIECES]
     assert vocabulary.source.encode("w4  ?\tw18 </s>") == [4, 2, 18, 2, 1]
     model = load_trained(run, "latest").model

@@ -14,6 +14,7 @@ from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import write_model_dir
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from tests.interop.opennmt_tf_files import (
     FEATURES,
     KERNEL,
@@ -112,7 +113,7 @@ def test_ids_files_and_settings(tmp_path) -> None:
     assert (decoding.beam_size, decoding.alpha, decoding.min_length) == (3, 0.2, 4)
     assert decoding.length_penalty == "gnmt"
     assert run.config().model.dropout_rate == 0.2
-    vocabulary = run.vocabulary()
+    vocabulary = load_vocabulary(run.vocabulary_file)
     assert vocabulary.source.encode("s5 w5 s18 <unk> <blank>") == [5, 2, 18, 2, 2, 1]
     assert vocabulary.encode("w4") == [4, 1]
     assert vocabulary.pieces([0, 1, 2, 3]) == ["<pad>", "</s>", "<unk>", "<s>"]

@@ -12,6 +12,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import write_model_dir
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from tests.interop.small_models import TOLERANCE, V, max_error, small_weights
 from tests.interop.t2t_files import (
     hparams_of,
@@ -83,9 +84,9 @@ def test_ids_files_and_settings(tmp_path, pre_norm) -> None:
     }
     decoding = run.config().decoding
     assert (decoding.beam_size, decoding.alpha) == (4, 0.6)
-    assert run.vocabulary().pieces([3, 18]) == ["w3_", "w18_"]
-    assert run.vocabulary().encode("w3 w18") == [3, 18, 1]
-    assert run.vocabulary().decode([3, 18, 1]) == "w3 w18"
+    assert load_vocabulary(run.vocabulary_file).pieces([3, 18]) == ["w3_", "w18_"]
+    assert load_vocabulary(run.vocabulary_file).encode("w3 w18") == [3, 18, 1]
+    assert load_vocabulary(run.vocabulary_file).decode([3, 18, 1]) == "w3 w18"
 
 
 @pytest.fixture(scope="module")

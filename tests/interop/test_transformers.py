@@ -18,6 +18,7 @@ from t2t_keras.interop.marian_mt.settings import STACKS
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import write_model_dir
 from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from tests.interop.marian_faults import Executed
 from tests.interop.small_models import (
     PIECES,
@@ -229,7 +230,7 @@ def test_settings_of_the_search_and_the_ids(tmp_path) -> None:
     entry = run.run_card()["import"]
     assert entry["original_ids"] == [V - 1, *range(V - 1)]
     assert "generation_config.json" in entry["files"]
-    vocabulary = run.vocabulary()
+    vocabulary = load_vocabulary(run.vocabulary_file)
     assert vocabulary.pieces(range(V)) == [*PIECES]
     assert vocabulary.source.encode("w4w18?") == [4, 18, 2, 1]
     assert vocabulary.decode([4, 2, 5, 1]) == "w4w5"

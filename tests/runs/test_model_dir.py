@@ -18,6 +18,7 @@ from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.random_configs import configs
+from tests.runs.run_vocabulary import vocabulary_of
 
 CONFIG = ExperimentConfig(
     model=ModelConfig(num_layers=2, d_model=16),
@@ -142,21 +143,21 @@ def test_other_settings_are_refused_with_the_difference_shown(model_dir) -> None
 
 
 def test_the_vocabulary_comes_back(model_dir, vocabulary) -> None:
-    assert model_dir.vocabulary().sha256 == vocabulary.sha256
+    assert vocabulary_of(model_dir).sha256 == vocabulary.sha256
 
 
 def test_another_vocabulary_is_refused(model_dir) -> None:
     other = learn_vocabulary("cat")
     other.save(model_dir.vocabulary_file)
     with pytest.raises(UserError, match=r"is not the vocabulary.*SHA-256") as error:
-        model_dir.vocabulary()
+        vocabulary_of(model_dir)
     assert other.sha256[:12] in str(error.value)
 
 
 def test_a_missing_vocabulary_is_named(model_dir) -> None:
     model_dir.vocabulary_file.unlink()
     with pytest.raises(UserError, match=r"vocabulary\.model"):
-        model_dir.vocabulary()
+        vocabulary_of(model_dir)
 
 
 def test_facts_are_added_and_replaced(model_dir) -> None:

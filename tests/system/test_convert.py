@@ -18,6 +18,7 @@ from tests.in_process import run_program
 from tests.interop.marian_files import POST, write_marian
 from tests.interop.small_models import PIECES, V, first_layers, small_weights
 from tests.interop.tokenizer_files import write_spm_pair
+from tests.runs.run_vocabulary import vocabulary_of
 
 LINES = ("w4w18w7", "w3 w9", "", "w5?w6", "漢字w8", "w4" * 9)
 
@@ -127,7 +128,7 @@ def test_an_export_translates_text(imported) -> None:
             Request(signature.TRANSLATE, {signature.INPUT_IDS: np.array(ids, "int32")})
         )
     found = answer[signature.OUTPUT_IDS][0]
-    assert ModelDir(imported).vocabulary().decode(found) == expected[0]
+    assert vocabulary_of(ModelDir(imported)).decode(found) == expected[0]
 
 
 @pytest.mark.slow
@@ -201,5 +202,5 @@ def test_training_continues_from_it(imported, tmp_path) -> None:
     assert done.status == 0, done.stderr
     assert f"initialized from {imported}/checkpoints/step-0" in done.stderr
     own, parent = ModelDir(run), ModelDir(imported)
-    assert own.vocabulary().sha256 == parent.vocabulary().sha256
+    assert vocabulary_of(own).sha256 == vocabulary_of(parent).sha256
     assert own.run_card()["init"]["step"] == 0

@@ -38,6 +38,7 @@ from tests.runs.random_model import (
     random_vocabulary,
 )
 from tests.runs.replace_settings import replace_settings
+from tests.runs.run_vocabulary import vocabulary_of
 
 LINES = ("the old tree", "", "Haus läuft a green house")
 SECOND = MappingProxyType(
@@ -83,7 +84,7 @@ class Mixture:
     """Model of the plain search: teacher forcing of each run, mixed in float64."""
 
     def __init__(self, runs):
-        self._vocabulary = runs[0].vocabulary()
+        self._vocabulary = vocabulary_of(runs[0])
         self._scorers = [
             make_next_scorer(Run(run.path).trained().model) for run in runs
         ]
@@ -161,7 +162,7 @@ def test_the_ensemble_is_scored_and_nothing_is_saved(runs, mixture):
     best = [mixture.search(line, 2)[0][0] for line in sources]
     bleu = sacrebleu.corpus_bleu(best, [references]).score
     assert done.lines[1].startswith(f"  BLEU {bleu:.2f}  ")
-    encode = first.vocabulary().encode
+    encode = vocabulary_of(first).encode
     targets = [encode(reference) for reference in references]
     log_prob = sum(map(mixture.log_prob, sources, targets))
     perplexity = math.exp(-log_prob / sum(map(len, targets)))
@@ -195,7 +196,7 @@ def test_runs_that_do_not_fit_are_refused_before_tensorflow_starts(runs, tmp_pat
     translates_nl = copy_run(second, tmp_path / "nl", source_language="nl")
     untrained = copy_run(second, tmp_path / "untrained")
     untrained.vocabulary_file.unlink()
-    sha256 = second.vocabulary().sha256[:12]
+    sha256 = vocabulary_of(second).sha256[:12]
     for path, pattern in (
         (
             other.path,
@@ -281,7 +282,7 @@ def test_an_export_translates_and_scores_as_the_ensemble(runs, mixture):
     first, second = runs
     run, others = Run(first.path), [second.path]
     version = run.export("ids", ensemble_with=others, beam_size=2, batch_sizes=(3,))
-    lines, encode = (LINES[0], LINES[2]), first.vocabulary().encode
+    lines, encode = (LINES[0], LINES[2]), vocabulary_of(first).encode
     ids = pad_ids([encode(line) for line in lines]).numpy()
     with open_session(version) as session:
         found = session.ask(Request("serving_default", {"input_ids": ids}))
@@ -289,7 +290,7 @@ def test_an_export_translates_and_scores_as_the_ensemble(runs, mixture):
     for row, score, line in zip(
         found["output_ids"], found["score"], expected, strict=True
     ):
-        assert first.vocabulary().decode(row.tolist()) == line.text
+        assert vocabulary_of(first).decode(row.tolist()) == line.text
         assert score == pytest.approx(line.hypotheses[0].score, abs=3e-5)
     trained = run.trained(ensemble_with=others)
     served = saved_model.build_served_model(trained, CONFIG.decoding.extra_length)

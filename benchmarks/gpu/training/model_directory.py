@@ -12,6 +12,7 @@ from t2t_keras.files.atomic import atomic_folder
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import check_new
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.training.checkpoints import CheckpointState, write_arrays
 
 
@@ -43,7 +44,10 @@ def write_model_dir(folder: Path, weights: Path, path: Path) -> dict[str, Any]:
         for one, value in zip(states, values, strict=True)
     }
     written = ModelDir(data)
-    config, vocabulary = written.config(), written.vocabulary()
+    config, vocabulary = (
+        written.config(),
+        load_vocabulary(written.vocabulary_file, written.vocabulary_sha256),
+    )
     seeded = dataclasses.replace(config.training, seed=training.seed)
     config = dataclasses.replace(config, training=seeded)
     with atomic_folder(path) as partial:

@@ -39,6 +39,7 @@ from t2t_keras.runs.tasks import Task, TranslationTask, task_for, with_tokenizer
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.training_config import TrainingConfig
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape
@@ -251,7 +252,9 @@ def _open_vocabulary(
 ) -> Vocabulary | None:
     """Returns the vocabulary of the run, or of a new one; None for one to build."""
     if model_dir.exists():
-        vocabulary = model_dir.vocabulary()
+        vocabulary = load_vocabulary(
+            model_dir.vocabulary_file, model_dir.vocabulary_sha256
+        )
         run_checks.check_vocabulary_file(config.vocabulary_file, vocabulary, model_dir)
         return vocabulary
     return None if config.vocabulary_file else default
@@ -318,7 +321,13 @@ def _open_records(
         f"The text of the records in {folder}", spec.fingerprint, model_dir
     )
     vocabulary = open_vocabulary(folder, spec)
-    if model_dir.exists() and model_dir.vocabulary().sha256 != vocabulary.sha256:
+    if (
+        model_dir.exists()
+        and load_vocabulary(
+            model_dir.vocabulary_file, model_dir.vocabulary_sha256
+        ).sha256
+        != vocabulary.sha256
+    ):
         raise UserError(
             f"The records in {folder} have another vocabulary than the run in "
             f"{model_dir.path}. Prepare them with --vocabulary_file="

@@ -299,14 +299,16 @@ def _vocabulary_sizes(
     """Returns the number of ids of targets, and that of sources."""
     source = config.training.init_from and find_run(config.training.init_from)
     if model_dir and ModelDir(model_dir).exists():
-        vocabulary = ModelDir(model_dir).vocabulary()
+        run = ModelDir(model_dir)
+        vocabulary = load_vocabulary(run.vocabulary_file, run.vocabulary_sha256)
     elif config.data.records:
         folder = Path(config.data.records)
         vocabulary = open_vocabulary(folder, read_manifest(folder).spec)
     elif config.data.vocabulary_file:
         vocabulary = load_vocabulary(config.data.vocabulary_file)
     elif source:
-        vocabulary = ModelDir(source).vocabulary()
+        run = ModelDir(source)
+        vocabulary = load_vocabulary(run.vocabulary_file, run.vocabulary_sha256)
     else:
         return config.data.vocabulary_size, config.data.vocabulary_size
     return vocabulary.size, vocabulary.source.size

@@ -12,6 +12,7 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.flags import find_run
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.settings.setting import marked
+from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.checkpoints import (
     StoredCheckpoint,
@@ -112,7 +113,7 @@ def open_source(init_from: str, model_dir: ModelDir) -> Source:
         _optimizer_checkpoint(run, checkpoint),
         state.step,
         checkpoint_digest(checkpoint),
-        run.vocabulary(),
+        load_vocabulary(run.vocabulary_file, run.vocabulary_sha256),
         run.run_card().get("init"),
         run.config().model,
     )

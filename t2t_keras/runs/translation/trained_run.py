@@ -33,6 +33,8 @@ from t2t_keras.runs.translation.scoring import EvaluationResult, score
 from t2t_keras.runs.translation.word_aligner import build_aligner
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.text.word_alignments import Link
 from t2t_keras.translation.translator import TranslatedLine
 
@@ -90,6 +92,12 @@ class TrainedRun:
     def path(self) -> Path:
         """The model directory."""
         return self.model_dir.path
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary of the run, once it has started."""
+        run = self.model_dir
+        return load_vocabulary(run.vocabulary_file, run.vocabulary_sha256)
 
     @property
     def settings(self) -> ExperimentConfig:

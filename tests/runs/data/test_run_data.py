@@ -20,6 +20,7 @@ from t2t_keras.runs.training.prepared_run import prepare_run
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.runs.replace_settings import replace_settings
+from tests.runs.run_vocabulary import vocabulary_of
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_the_files_of_a_run_are_written_before_the_first_step(
 ):
     data, lines = prepare(config)
     assert model_dir.config() == config
-    assert model_dir.vocabulary().sha256 == data.vocabulary.sha256
+    assert vocabulary_of(model_dir).sha256 == data.vocabulary.sha256
     card = json.loads(model_dir.run_card_file.read_text())
     assert card["seed"] == 4
     assert card["vocabulary"] == {"size": 280, "sha256": data.vocabulary.sha256}

@@ -17,6 +17,7 @@ from t2t_keras.training.checkpoints import CheckpointState, read_state, steps_in
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.profiling import StepProfiler
 from tests.runs.replace_settings import replace_settings
+from tests.runs.run_vocabulary import vocabulary_of
 from tests.runs.small_runs import read_metrics, train_and_log, without_times
 from tests.runs.trained_runs import FakeStepper
 
@@ -44,7 +45,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
     # Where training resumes: 60 pairs in batches of 16 make 4 batches per epoch.
     state = store.restore(store.path(6))
     assert state.position == {"epoch": 1, "position": 2}
-    assert state.fingerprints == {"vocabulary": model_dir.vocabulary().sha256}
+    assert state.fingerprints == {"vocabulary": vocabulary_of(model_dir).sha256}
     assert set(state.scores) == {
         "dev_loss",
         "dev_perplexity",
