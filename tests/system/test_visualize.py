@@ -99,7 +99,7 @@ def test_a_file_is_summarized_with_and_without_translations(visualize, tmp_path)
 
 REFUSED = (
     (("--what=lines",), "--what=lines needs a --sentence to draw."),
-    (("--what=films",), "--what takes some of lines, heat_maps, page, summary, wit"),
+    (("--what=films",), "--what must be one of lines, heat_maps, page, summary. Rec"),
     (("--kind=cross",), "--kind takes some of encoder, decoder, memory, with comma"),
     (("--kind=",), "--kind takes some of"),
     (
