@@ -84,10 +84,6 @@ def align_tags(tags: Sequence[int], words: Sequence[int]) -> list[int | None]:
     alignments the result is the one that, from the left, gives a word the next part of
     speech where it can, and otherwise skips a part of speech, not a word.
 
-    Args:
-        tags: Kinds of the parts of speech, in order.
-        words: Kinds of the words.
-
     >>> align_tags([0, 0, 1], [0, 0, 0, 1])
     [0, 1, None, 2]
     """

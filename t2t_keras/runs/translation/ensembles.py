@@ -50,11 +50,7 @@ def check_shortlist(path: str | os.PathLike[str] | None, size: int | None) -> No
 
 
 def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> None:
-    """Checks that runs can translate together, without importing TensorFlow.
-
-    Args:
-        model_dir: Directory of a run.
-        ensemble_with: Other model directories, or folders of checkpoints in some.
+    """Checks that runs and checkpoints can translate together, without TensorFlow.
 
     Raises:
         UserError: If one of them is no run, or its vocabulary or a setting that gives
