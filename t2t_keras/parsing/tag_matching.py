@@ -182,11 +182,7 @@ def _choices(tags_BT: Tensor, words_BW: Tensor, diagonals: Tensor) -> Tensor:
     """Returns the first step of each cell, [D + 1, B, T + 1] int8.
 
     Cell [d, :, t] is that of the last t parts of speech and the last d - t words.
-
-    Args:
-        tags_BT: int32, the last one first.
-        words_BW: int32, the last one first.
-        diagonals: int32 scalar, D.
+    Both arguments, int32, have the last one first; `diagonals` is D.
     """
     import tensorflow as tf
 
