@@ -197,11 +197,7 @@ def check_one_model(
 
 
 def _names_of_warm_up(names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the values of --warm_up, each once.
-
-    Raises:
-        UserError: If there are none, or "all" or "none" beside others.
-    """
+    """Returns the values of --warm_up, each once."""
     stripped = tuple(dict.fromkeys(name.strip() for name in names))
     words = {ALL, NONE} & {*stripped}
     if not stripped or "" in stripped or (words and len(stripped) > 1):

@@ -114,9 +114,6 @@ def _measure_difference(folder: Path, trained: TrainedModel) -> tuple[float, flo
 
     The folder is read again as its format says, and both models compute the logits of
     random sentences. Both have the same ids, except that of padding.
-
-    Raises:
-        UserError: As `read_transformers`.
     """
     written = _read_again(folder)
     vocabulary = trained.vocabulary
