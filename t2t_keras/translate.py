@@ -23,6 +23,7 @@ from t2t_keras.files.lines import (
     check_outputs,
     check_standard_input,
     open_input,
+    open_output,
     open_prefixes,
 )
 from t2t_keras.runs.translation import ensembles
@@ -108,12 +109,12 @@ def main() -> int:
         trained = ensembles.load(**dataclasses.asdict(_MODEL.read()))
         decoding = trained.config.decoding.override(**_SEARCH.values())
         translator = line_translation.LineTranslator(trained, decoding, request)
-        outputs = line_translation.open_outputs(
-            options.output, options.alignments, stack
-        )
+        output = stack.enter_context(open_output(options.output))
+        path = options.alignments
+        links = stack.enter_context(open_output(path)) if path else None
         translated = translator.translate(lines, options.lines_at_once)
         line_translation.write_translations(
-            translated, outputs, request.n_best > 1, options.scores
+            translated, output, links, request.n_best > 1, options.scores
         )
         if source.warning:
             program.log(f"warning: {source.warning}")

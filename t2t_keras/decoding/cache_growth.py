@@ -73,12 +73,7 @@ def run_growing_search(
 
 
 def gather_sentences(state: SearchState, index: Tensor) -> SearchState:
-    """Returns the state of some of the sentences.
-
-    Args:
-        state: State of B sentences.
-        index: int32 vector, the sentences to keep.
-    """
+    """Returns the state of some of B sentences, whose numbers are an int32 vector."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index) if part.shape.rank != 0 else part, state
     )

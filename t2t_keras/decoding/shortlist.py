@@ -76,11 +76,7 @@ class Shortlist:
         return {"size": self.size, "sha256": digest.hexdigest()}
 
     def check_room(self, longest: int) -> None:
-        """Raises `UserError` if a prefix may have more tokens than a shortlist.
-
-        Args:
-            longest: Maximum number of tokens of a prefix.
-        """
+        """Raises `UserError` if a prefix of so many tokens may not fit a shortlist."""
         needed = min(longest + NUM_SPECIAL_IDS, self.vocabulary_size)
         if self.size < needed:
             raise UserError(

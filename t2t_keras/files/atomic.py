@@ -200,24 +200,14 @@ def delete(path: Path) -> None:
 
 
 def remove_leftovers(directory: Path, names: str) -> None:
-    """Removes half-written and half-deleted folders that killed processes left.
-
-    Args:
-        directory: Parent of the folders that `atomic_folder` and `delete` handle.
-        names: Pattern of their names.
-    """
+    """Removes half-written or half-deleted folders whose names match a pattern."""
     restore_folders(directory, names)
     for stale in directory.glob(f".{names}.tmp"):
         remove(stale)
 
 
 def restore_folders(directory: Path, names: str) -> None:
-    """Restores the names of folders that were moved aside, unless they are in use.
-
-    Args:
-        directory: Parent of the folders.
-        names: Pattern of their names.
-    """
+    """Restores the names of folders, by pattern, that were moved aside and are free."""
     for aside in directory.glob(f".{names}.old"):
         name = aside.name.removeprefix(".").removesuffix(".old")
         _restore(aside, directory / name)

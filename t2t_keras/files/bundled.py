@@ -44,12 +44,9 @@ def matching_flagfiles(pattern: str) -> list[str]:
 
 
 def expand_flagfiles(arguments: Sequence[str]) -> list[str]:
-    """Returns arguments with each --flagfile replaced by the lines of its file.
+    """Returns a command line with each --flagfile replaced by the lines of its file.
 
     absl does the same, but looks in the working directory only.
-
-    Args:
-        arguments: Command line without the name of the program.
 
     Raises:
         UserError: If a flagfile is missing, cannot be read or names itself.
@@ -71,12 +68,7 @@ def expand_flagfiles(arguments: Sequence[str]) -> list[str]:
 
 
 def _read_arguments(path: str, parents: tuple[str, ...]) -> Iterator[str]:
-    """Yields the arguments in a flagfile and in those that it includes.
-
-    Args:
-        path: Value of --flagfile; empty for no file.
-        parents: The flagfiles that include this one, outermost first.
-    """
+    """Yields the arguments in a flagfile and in those that it includes."""
     if not path.strip():
         return
     file = _find_flagfile(path.strip())

@@ -52,12 +52,7 @@ def text_suffix(path: str | os.PathLike[str]) -> str:
 
 
 def check_input(path: str, flag: str = "") -> None:
-    """Raises `UserError` if there is no file, pipe or device to read.
-
-    Args:
-        path: The file.
-        flag: Name of the flag with the path, for the message.
-    """
+    """Raises `UserError` if there is no file, pipe or device to read for a flag."""
     where = f" (--{flag})" if flag else ""
     if Path(path).is_dir():
         raise UserError(f"{path} is a folder, not a file of text{where}.")
@@ -83,12 +78,7 @@ def prepare_standard_streams() -> None:
 
 
 def check_standard_stream(name: str, flag: str) -> None:
-    """Raises `UserError` if the caller closed "stdin" or "stdout".
-
-    Args:
-        name: Name in `sys`.
-        flag: Flag whose value is "-".
-    """
+    """Raises `UserError` if the caller closed "stdin" or "stdout", named by a flag."""
     if getattr(sys, f"__{name}__") is None:
         raise UserError(
             f"Standard {name.removeprefix('std')}put is closed (--{flag}=-). Give a "
@@ -339,11 +329,7 @@ def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
 
 
 def check_standard_input(names: Iterable[tuple[str, str | None]]) -> None:
-    """Raises `UserError` if standard input, "-", is closed or would be read twice.
-
-    Args:
-        names: Flag and name of each file to read.
-    """
+    """Raises `UserError` if "-" is closed, or is the file of two of the flags."""
     flags = [f"--{flag}" for flag, name in names if name in _STANDARD_INPUT]
     if len(flags) > 1:
         raise UserError(

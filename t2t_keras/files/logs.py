@@ -17,9 +17,6 @@ class LineHandler(logging.Handler):
     """Handler that passes on each record as a line, with its level from WARNING on.
 
     The traceback of an exception follows.
-
-    Args:
-        write: Called with each line.
     """
 
     def __init__(self, write: Callable[[str], object]):

@@ -22,14 +22,11 @@ def next_version(base: Path) -> Path:
 
 @contextlib.contextmanager
 def new_version(final: Path) -> Iterator[Path]:
-    """Yields an empty directory that is renamed to `final` at the end of the block.
+    """Yields an empty directory that becomes `final`, which must not exist, at the end.
 
     A server that watches the parent directory never sees an incomplete version. After
     an error or a signal nothing is left, and the parent is removed if it is new. The
     next export deletes what a killed process left.
-
-    Args:
-        final: Directory of the version; must not exist.
 
     Raises:
         FileExistsError: If another thread of this process is writing it.

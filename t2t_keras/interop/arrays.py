@@ -79,9 +79,6 @@ class Arrays:
 class NpzArrays(Arrays):
     """Arrays of a file `.npz`.
 
-    Args:
-        path: The file.
-
     Raises:
         UserError: If it cannot be read.
     """
@@ -100,9 +97,6 @@ class NpzArrays(Arrays):
 
 class SafetensorsArrays(Arrays):
     """Arrays of a file `.safetensors`.
-
-    Args:
-        path: The file.
 
     Raises:
         UserError: If it cannot be read.
@@ -202,11 +196,7 @@ def _explain_damage(path: Path, *others: type[Exception]) -> Iterator[None]:
 
 
 def as_float32(array: np.ndarray, name: str) -> np.ndarray:
-    """Returns an array of floating-point numbers as float32.
-
-    Args:
-        array: The array.
-        name: What it is, for messages.
+    """Returns an array of floating-point numbers as float32; messages call it `name`.
 
     Raises:
         UserError: If it has numbers of another kind, such as quantized ones, or some

@@ -68,9 +68,5 @@ def find_checkpoint(path: Path) -> Path:
 
 
 def checkpoint_files(checkpoint: Path) -> list[Path]:
-    """Returns the files of a checkpoint.
-
-    Args:
-        checkpoint: The files without their endings.
-    """
+    """Returns the files of a checkpoint, given without their endings."""
     return sorted(checkpoint.parent.glob(f"{checkpoint.name}.*"))

@@ -4,6 +4,7 @@ Shapes: V vocabulary, D model width.
 """
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -123,12 +124,57 @@ ReadWeight = Callable[[], np.ndarray | ReorderedRows]
 """Reads a weight of our model."""
 
 
-def embedding_options(weights: Mapping[str, ReadWeight]) -> dict[str, Any]:
-    """Returns the settings of embeddings and output that follow from the weights.
+def transposed(read: ReadArray) -> ReadArray:
+    """Returns the reader of a transposed array."""
+    return lambda: read().T
 
-    Args:
-        weights: As in `ImportedModel`.
+
+def check_allowed(
+    path: Path,
+    settings: Mapping[str, Any],
+    allowed: Mapping[str, tuple[Sequence[Any], str]],
+) -> None:
+    """Raises `UserError` if a setting has a value of which no model is possible here.
+
+    `allowed` has the possible values of each, the default first, and what a model with
+    another value is.
     """
+    for name, (values, about) in allowed.items():
+        value = settings.get(name, values[0])
+        if value not in values:
+            raise UserError(
+                f"{path} cannot be imported: it has {about}. Expected {name} "
+                f"{' or '.join(map(str, values))}. Received: {value}"
+            )
+
+
+def check_rows(path: Path, pieces: Sequence[str], rows: int) -> None:
+    """Raises `UserError` if a vocabulary is not of an embedding with so many rows."""
+    if len(pieces) != rows:
+        raise UserError(
+            f"{path} has {len(pieces)} pieces, and the model has {rows} rows for "
+            "them. It is the vocabulary of another model."
+        )
+
+
+def read_pieces(path: Path) -> list[str]:
+    """Returns the lines of a vocabulary.
+
+    Raises:
+        UserError: If it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+    except OSError as error:
+        raise UserError(
+            f"Cannot read the vocabulary {path}: {error.strerror}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"The vocabulary {path} is not UTF-8: {error}.") from error
+
+
+def embedding_options(weights: Mapping[str, ReadWeight]) -> dict[str, Any]:
+    """Returns the settings of embeddings and output that follow from the weights."""
     return {
         "output_bias": "embedding/output_bias" in weights,
         "tie_output": "embedding/output_matrix" not in weights,
@@ -167,12 +213,7 @@ class ImportedModel:
     warnings: Sequence[str] = ()
 
     def config(self, languages: tuple[str, str]) -> ExperimentConfig:
-        """Returns the settings of the model directory.
-
-        Args:
-            languages: Codes of source and target language.
-
-        """
+        """Returns the settings of the model directory, with both languages' codes."""
         config = ExperimentConfig(model=self.model, decoding=self.decoding)
         return dataclasses.replace(
             config,
@@ -249,22 +290,17 @@ class IdMap:
         copied = self.original_ids[own_id]
         return IdMap([*self.pieces, piece], [*self.original_ids, copied])
 
-    @property
-    def has_added_rows(self) -> bool:
-        """Whether the source lacks a row."""
-        return None in self.original_ids
+    def output_bias(self, read: ReadArray | None) -> dict[str, ReadWeight]:
+        """Returns the logits' bias by its name, so that added rows are never likely.
 
-    def output_bias(self, read: ReadArray | None) -> Callable[[], ReorderedRows] | None:
-        """Returns the reader of the logits' bias, so that added rows are never likely.
-
-        None if there is none, and no row was added.
+        It is empty if there is none, and no row was added.
 
         Args:
             read: Reads the source's bias [V]; None without one.
         """
-        if read is not None:
-            return self.rows(read, added=NO_LOGIT)
-        if not self.has_added_rows:
-            return None
-        size = 1 + max(i for i in self.original_ids if i is not None)
-        return self.rows(lambda: np.zeros(size, np.float32), added=NO_LOGIT)
+        if read is None:
+            if None not in self.original_ids:
+                return {}
+            size = 1 + max(i for i in self.original_ids if i is not None)
+            read = functools.partial(np.zeros, size, np.float32)
+        return {"embedding/output_bias": self.rows(read, added=NO_LOGIT)}

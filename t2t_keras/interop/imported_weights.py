@@ -15,14 +15,10 @@ _PART_BYTES = 2**23
 
 
 def load_weights(imported: ImportedModel, model: Transformer) -> None:
-    """Assigns the weights of the source.
+    """Assigns the weights of the source to a model with its settings and vocabulary.
 
     Each weight is read, assigned in parts and forgotten, so that at most one is in
     memory twice.
-
-    Args:
-        imported: The source.
-        model: Built with the settings and the vocabulary of the source.
 
     Raises:
         UserError: If a weight is damaged, or of another shape than the settings say.

@@ -19,16 +19,18 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
+    check_allowed,
+    check_rows,
     embedding_options,
     parse_yaml,
     read_yaml,
+    transposed,
     without_dropout,
 )
 from t2t_keras.interop.marian_vocabulary import read_vocabulary
-from t2t_keras.interop.sentencepiece_pair import open_tokenizers
+from t2t_keras.interop.sentencepiece_pair import open_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
-from t2t_keras.text.piece_vocabulary import PieceVocabulary
 
 _SETTINGS = "special:model.yml"
 _EOS, _UNK = "</s>", "<unk>"
@@ -108,16 +110,13 @@ def read_marian(path: Path) -> ImportedModel:
     files = _find_files(path, arrays.path, settings)
     _check_architecture(files.weights, settings)
     pre_norm = _is_pre_norm(files.weights, settings)
-    target, source, tokenizer_files = _read_vocabularies(files, arrays)
+    target, source = _read_vocabularies(files, arrays)
+    vocabulary, spm_files = open_vocabulary(
+        files.weights.parent, source, target, _built_in_models(files)
+    )
     weights = _map_weights(arrays, settings, pre_norm, target, source)
     arrays.check_all_used()
     joint = target.pieces == source.pieces
-    tokenizers, spm_files = tokenizer_files
-    vocabulary = PieceVocabulary(
-        target.pieces,
-        tokenizers[1],
-        PieceVocabulary(source.pieces, tokenizers[0]),
-    )
     decoder = [files.decoder] if files.decoder else []
     return ImportedModel(
         model=_model_config(settings, pre_norm, weights),
@@ -218,13 +217,7 @@ def _find_files(path: Path, weights: Path, settings: Mapping[str, Any]) -> _File
 
 def _check_architecture(path: Path, settings: Mapping[str, Any]) -> None:
     """Raises `UserError` if this project has no such model."""
-    for name, (allowed, about) in _REQUIRED.items():
-        value = settings.get(name, allowed[0])
-        if value not in allowed:
-            raise UserError(
-                f"{path} cannot be imported: it has {about}. Expected {name} "
-                f"{' or '.join(map(str, allowed))}. Received: {value}"
-            )
+    check_allowed(path, settings, _REQUIRED)
     for name in ("enc-depth", "dec-depth", "transformer-heads", "dim-emb"):
         if not isinstance(settings.get(name), int):
             raise UserError(
@@ -262,8 +255,8 @@ def _is_pre_norm(path: Path, settings: Mapping[str, Any]) -> bool:
     return steps == _PRE_NORM
 
 
-def _read_vocabularies(files: _Files, arrays: NpzArrays) -> tuple[IdMap, IdMap, Any]:
-    """Returns the ids of target and source, and the tokenizers of source and target."""
+def _read_vocabularies(files: _Files, arrays: NpzArrays) -> tuple[IdMap, IdMap]:
+    """Returns the ids of target and source."""
     for path in files.vocabularies:
         if path.suffix == ".fsv":
             raise UserError(f"{path} is a vocabulary of factors, which has no import.")
@@ -272,27 +265,25 @@ def _read_vocabularies(files: _Files, arrays: NpzArrays) -> tuple[IdMap, IdMap, 
         pieces = _read_pieces(path)
         table = "Wemb" if "Wemb" in arrays.names else f"{side}_Wemb"
         rows = arrays.shape(table)[0]
-        if len(pieces) != rows:
-            raise UserError(
-                f"{path} has {len(pieces)} pieces, and the model has {rows} rows for "
-                "them. It is the vocabulary of another model."
-            )
+        check_rows(path, pieces, rows)
         missing = {_EOS, _UNK} - set(pieces)
         if missing:
             raise UserError(f"The vocabulary {path} must have {sorted(missing)[0]}.")
         eos, unk = pieces.index(_EOS), pieces.index(_UNK)
         maps.append(IdMap.from_pieces(pieces, pad=None, eos=eos, unk=unk))
     source, target = maps
+    return target, source
+
+
+def _built_in_models(files: _Files) -> list[Path] | None:
+    """Returns the vocabularies if they are SentencePiece models; None if not."""
     built_in = [p for p in files.vocabularies if p.suffix == ".spm"]
     if len(built_in) == 1:
         raise UserError(
             f"{files.weights} has the vocabularies {files.vocabularies[0].name} and "
             f"{files.vocabularies[1].name}. Only two of one kind can be imported."
         )
-    tokenizers = open_tokenizers(
-        files.weights.parent, (source.pieces, target.pieces), built_in or None
-    )
-    return target, source, tokenizers
+    return built_in or None
 
 
 def _read_pieces(path: Path) -> list[str]:
@@ -363,15 +354,13 @@ def _map_weights(
     output = "decoder_ff_logit_out"
     if f"{output}_W" in arrays.names:
         matrix = arrays.reader(f"{output}_W")
-        weights["embedding/output_matrix"] = target.rows(lambda: matrix().T)
+        weights["embedding/output_matrix"] = target.rows(transposed(matrix))
     elif f"{output}_Wt" in arrays.names:
         matrix = arrays.reader(f"{output}_Wt")
         weights["embedding/output_matrix"] = target.rows(matrix)
     bias = f"{output}_b"
     has_bias = bias in arrays.names
-    read_bias = target.output_bias(arrays.vector(bias) if has_bias else None)
-    if read_bias is not None:
-        weights["embedding/output_bias"] = read_bias
+    weights |= target.output_bias(arrays.vector(bias) if has_bias else None)
     for stack, depth in (("encoder", "enc-depth"), ("decoder", "dec-depth")):
         for layer in range(settings[depth]):
             weights |= _map_layer(arrays, stack, layer, "_pre" if pre_norm else "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from t2t_keras.errors import UserError
+from t2t_keras.interop.imported_model import read_pieces
 
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 # YAML 1.2, section 5.7.
@@ -33,26 +34,15 @@ _ESCAPED = MappingProxyType(
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Returns the pieces in a file, by id.
-
-    Args:
-        path: A file `*.yml` of Marian: `piece: id` in each line, in any order.
+    """Returns the pieces by id in a file `*.yml` of Marian, of lines `piece: id`.
 
     Raises:
         UserError: If the file cannot be read, a line is malformed, or the ids are not
             0, 1, 2, ... once each.
     """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UserError(
-            f"Cannot read the vocabulary {path}: {error.strerror}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"The vocabulary {path} is not UTF-8: {error}.") from error
     pieces: dict[int, str] = {}
     key: str | None = None
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(read_pieces(path), start=1):
         line = line.rstrip("\r")
         if not line.strip() or line in ("---", "...") or line.startswith("#"):
             continue

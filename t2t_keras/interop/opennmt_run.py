@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.checkpoint_file import find_checkpoint
-from t2t_keras.interop.imported_model import IdMap, read_yaml
+from t2t_keras.interop.imported_model import IdMap, read_pieces, read_yaml
 
 DESCRIPTION = "model_description.py"
 START, END = "<s>", "</s>"
@@ -56,11 +56,7 @@ class RunFiles(NamedTuple):
         return list(dict.fromkeys(places))
 
     def find(self, name: str, advice: str = "Copy it there.") -> Path:
-        """Returns the path of a file of the run, perhaps not where it once was.
-
-        Args:
-            name: Its path, as the configuration has it.
-            advice: What to do if there is none.
+        """Returns the path of a file of the configuration, perhaps elsewhere by now.
 
         Raises:
             UserError: If there is none.
@@ -76,12 +72,7 @@ class RunFiles(NamedTuple):
         )
 
     def data(self, side: str, name: str) -> Any:
-        """Returns a setting of a side's text, or of all text; None without one.
-
-        Args:
-            side: "source" or "target".
-            name: Such as "vocabulary".
-        """
+        """Returns a setting of "source", "target" or all text; None without one."""
         settings = self.config.get("data") or {}
         found = settings.get(f"{side}_{name}")
         return settings.get(name) if found is None else found
@@ -162,11 +153,7 @@ def _try_yaml(path: Path) -> dict[str, Any]:
 def read_vocabularies(
     run: RunFiles, rows: Sequence[int]
 ) -> tuple[tuple[IdMap, IdMap], list[Path]]:
-    """Returns the ids of source and target, and the files that they were read from.
-
-    Args:
-        run: The run.
-        rows: Number of rows of the embeddings of source and target.
+    """Returns the ids of source and target, as many as `rows`, and their files.
 
     Raises:
         UserError: If a file is missing or damaged, or of another model.
@@ -218,11 +205,7 @@ def read_tokens(path: Path) -> list[str]:
     Raises:
         UserError: If it is not UTF-8, or does not begin as all do.
     """
-    try:
-        lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"The vocabulary {path} is not UTF-8: {error}.") from error
-    tokens = [line.rstrip("\r") for line in lines]
+    tokens = [line.rstrip("\r") for line in read_pieces(path)]
     if tuple(tokens[:3]) != _FIRST:
         raise UserError(
             f"The vocabulary {path} must begin with {', '.join(_FIRST)}, one a line. "

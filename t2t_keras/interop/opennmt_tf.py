@@ -20,6 +20,7 @@ from t2t_keras.interop.imported_model import (
     ReadArray,
     ReadWeight,
     embedding_options,
+    transposed,
 )
 from t2t_keras.interop.opennmt_description import (
     Description,
@@ -35,10 +36,9 @@ from t2t_keras.interop.opennmt_run import (
     find_tokenizers,
     read_vocabularies,
 )
-from t2t_keras.interop.sentencepiece_pair import open_tokenizers
+from t2t_keras.interop.sentencepiece_pair import open_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
-from t2t_keras.text.piece_vocabulary import PieceVocabulary
 
 # A variable of the model has this beginning and end. The state of the optimizer for it
 # has the beginning, too, and `_SLOT`.
@@ -110,9 +110,7 @@ def read_opennmt_tf(path: Path) -> ImportedModel:
     rows = [arrays.shape(tables[side])[0] for side in ("source", "target")]
     (source, target), vocabulary_files = read_vocabularies(run, rows)
     model_files, warnings = find_tokenizers(run)
-    tokenizers, spm_files = open_tokenizers(
-        run.folder, (source.pieces, target.pieces), model_files
-    )
+    vocabulary, spm_files = open_vocabulary(run.folder, source, target, model_files)
     weights = _map_embeddings(arrays, tables, source, target)
     layers = _count_layers(description)
     pre_norm = bool(description.arguments["pre_norm"])
@@ -126,9 +124,7 @@ def read_opennmt_tf(path: Path) -> ImportedModel:
     return ImportedModel(
         model=_model_config(description, layers, source_eos, weights),
         decoding=_decoding_config(params),
-        vocabulary=PieceVocabulary(
-            target.pieces, tokenizers[1], PieceVocabulary(source.pieces, tokenizers[0])
-        ),
+        vocabulary=vocabulary,
         weights=weights,
         original_ids=target.original_ids,
         source_original_ids=None if source is target else source.original_ids,
@@ -211,11 +207,7 @@ def _is_embedding(inputter: Any) -> bool:
 
 
 def _source_eos(run: RunFiles, description: Description) -> bool:
-    """Returns whether the encoder reads the end of a source.
-
-    Raises:
-        UserError: If it reads a start, or targets lack one, or nothing tells.
-    """
+    """Returns whether the encoder reads the end of a source."""
     target = run.data("target", "sequence_controls") or {"start": True, "end": True}
     if not (target.get("start") and target.get("end")):
         raise UserError(
@@ -325,7 +317,7 @@ def _map_embeddings(
     kernel, bias = (_variable(f"{_OUTPUT}/{name}") for name in ("kernel", "bias"))
     if kernel in arrays.names:
         matrix = arrays.reader(kernel)
-        weights["embedding/output_matrix"] = target.rows(lambda: matrix().T)
+        weights["embedding/output_matrix"] = target.rows(transposed(matrix))
     if bias in arrays.names:
         weights["embedding/output_bias"] = target.rows(arrays.reader(bias))
     return weights

@@ -6,6 +6,8 @@ from pathlib import Path
 import sentencepiece
 
 from t2t_keras.errors import UserError
+from t2t_keras.interop.imported_model import IdMap
+from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.sentencepiece_models import load_processor
 from t2t_keras.text.tokenizers import (
     SentencePieceTokenizer,
@@ -18,50 +20,61 @@ from t2t_keras.text.tokenizers import (
 _LEAST_KNOWN = 0.5
 
 
-def open_tokenizers(
+def open_vocabulary(
     folder: Path,
-    pieces: tuple[Sequence[str], Sequence[str]],
+    source: IdMap,
+    target: IdMap,
     files: Sequence[Path] | None = None,
-) -> tuple[tuple[Tokenizer, Tokenizer], list[Path]]:
-    """Returns the tokenizers of source and target, and the files that they are.
+    skips_unknown: bool = False,
+) -> tuple[PieceVocabulary, list[Path]]:
+    """Returns the vocabulary with its tokenizers, and the files that these are.
 
     Args:
         folder: Folder that may have source.spm and target.spm. Without them, tokens
             are words between spaces.
-        pieces: Vocabulary of source and target.
+        source: Ids of sources.
+        target: Ids of targets.
         files: SentencePiece models, one or two, instead of those of the folder; none
             for words.
+        skips_unknown: As in `PieceVocabulary`.
 
     Raises:
         UserError: If only one of the two files exists, one cannot be read, or it has
             other pieces than the vocabulary.
     """
-    words = WordTokenizer()
+    paths = _find_files(folder, files)
+    tokenizers: list[Tokenizer] = []
+    for path, ids in zip(paths, (source, target), strict=False):
+        content = _read(path)
+        if tokenizers and tokenizers[0].to_files() == {"spm": content}:
+            tokenizers.append(tokenizers[0])
+            continue
+        tokenizer = SentencePieceTokenizer(content, f"The file {path}")
+        _check_pieces(path, tokenizer.processor, ids.pieces)
+        tokenizers.append(tokenizer)
+    of_source, of_target = tokenizers or [WordTokenizer()] * 2
+    vocabulary = PieceVocabulary(
+        target.pieces,
+        of_target,
+        PieceVocabulary(source.pieces, of_source),
+        skips_unknown=skips_unknown,
+    )
+    return vocabulary, list(dict.fromkeys(paths))
+
+
+def _find_files(folder: Path, files: Sequence[Path] | None) -> list[Path]:
+    """Returns the SentencePiece models of source and target; none for words."""
     if files is None:
         paths = [folder / f"{side}.spm" for side in ("source", "target")]
         found = [path for path in paths if path.is_file()]
-        if not found:
-            return (words, words), []
         if len(found) == 1:
             missing = next(path for path in paths if path not in found)
             raise UserError(
                 f"{folder} has {found[0].name}, but no {missing.name}. Put both there, "
                 "or none if the text is split into pieces already."
             )
-    elif not files:
-        return (words, words), []
-    else:
-        paths = [files[0], files[-1]]
-    tokenizers: list[Tokenizer] = []
-    for path, side_pieces in zip(paths, pieces, strict=True):
-        content = _read(path)
-        if tokenizers and tokenizers[0].to_files() == {"spm": content}:
-            tokenizers.append(tokenizers[0])
-            continue
-        tokenizer = SentencePieceTokenizer(content, f"The file {path}")
-        _check_pieces(path, tokenizer.processor, side_pieces)
-        tokenizers.append(tokenizer)
-    return (tokenizers[0], tokenizers[1]), list(dict.fromkeys(paths))
+        return found
+    return [files[0], files[-1]] if files else []
 
 
 def read_processor(path: Path) -> sentencepiece.SentencePieceProcessor:

@@ -28,7 +28,9 @@ from t2t_keras.interop.imported_model import (
     ReadArray,
     ReadWeight,
     ReorderedRows,
+    check_allowed,
     embedding_options,
+    read_pieces,
     read_settings,
     without_dropout,
 )
@@ -127,13 +129,7 @@ def _read_hparams(path: Path) -> dict[str, Any]:
         path / "hparams.json",
         "a folder of Tensor2Tensor, with checkpoint, hparams.json and *.subwords",
     )
-    for name, (allowed, about) in _REQUIRED.items():
-        value = hparams.get(name, allowed[0])
-        if value not in allowed:
-            raise UserError(
-                f"{path} cannot be imported: it has {about}. Expected {name} "
-                f"{allowed[0]}. Received: {value}"
-            )
+    check_allowed(path, hparams, _REQUIRED)
     return hparams
 
 
@@ -199,12 +195,8 @@ def read_subwords(path: Path) -> list[str]:
     Raises:
         UserError: If it is not UTF-8.
     """
-    try:
-        lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"The vocabulary {path} is not UTF-8: {error}.") from error
     subwords = []
-    for line in map(str.rstrip, lines):
+    for line in map(str.rstrip, read_pieces(path)):
         quoted = len(line) > 1 and line[0] == line[-1] and line[0] in "'\""
         subwords.append(line[1:-1] if quoted else line)
     return subwords
@@ -285,11 +277,8 @@ def _map_embeddings(
         weights["source_embedding/embeddings"] = rows
     if tables["output"] != tables["target"]:
         weights["embedding/output_matrix"] = target.rows(reader("output"))
-    bias = target.output_bias(None)
-    if bias is None:
-        raise ValueError("Tensor2Tensor has no unknown token, so a row must be added")
-    weights["embedding/output_bias"] = bias
-    return weights
+    # Tensor2Tensor has no unknown token, so a row is added.
+    return weights | target.output_bias(None)
 
 
 def _add_vector(

@@ -59,9 +59,6 @@ class _Tensor(NamedTuple):
 class TorchArrays(Arrays):
     """Arrays of a file of `torch.save`, such as pytorch_model.bin.
 
-    Args:
-        path: The file.
-
     Raises:
         UserError: If it cannot be read, calls other functions, or is not a mapping of
             names to tensors.

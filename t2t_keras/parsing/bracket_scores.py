@@ -6,6 +6,7 @@ Its limits on file size (lines of 5,000 bytes, 200 words, 200 brackets) are left
 """
 
 import collections
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from t2t_keras.parsing.trees import EMPTY_ELEMENT, ROOT, Tree, walk
 # exclamation mark's part of speech is "."; brackets (-LRB-) and $ stay.
 _DELETED = frozenset({ROOT, EMPTY_ELEMENT, *DELETED_MARKS})
 # EQ_LABEL ADVP PRT: of constituents, and of parts of speech as well.
-_EQUAL = (("PRT", "ADVP"),)
+_EQUAL = {"PRT": "ADVP"}
 # CUTOFF_LEN: sentences up to here have a summary of their own.
 CUTOFF_LENGTH = 40
 # MAX_ERROR.
@@ -136,11 +137,8 @@ def sentence_scores(
         UserError: If there are more errors, or the numbers of trees differ.
     """
     ended, errors = object(), 0
-    trees = [iter(gold), iter(test)]
-    for number in range(1, 1 << 62):
-        gold_tree, test_tree = (next(side, ended) for side in trees)
-        if gold_tree is ended and test_tree is ended:
-            return
+    pairs = itertools.zip_longest(gold, test, fillvalue=ended)
+    for number, (gold_tree, test_tree) in enumerate(pairs, start=1):
         if ended in (gold_tree, test_tree):
             sides = ("found", "right") if gold_tree is ended else ("right", "found")
             raise UserError(
@@ -219,10 +217,7 @@ def _strip_label(label: str) -> str:
 
 
 def _merge_equal_labels(label: str) -> str:
-    for one, other in _EQUAL:
-        if label == one:
-            return other
-    return label
+    return _EQUAL.get(label, label)
 
 
 def _score_sentence(gold: Tree | None, test: Tree | None) -> SentenceScore:

@@ -133,14 +133,11 @@ def brackets_over_words(
 
 
 def repair_trees_in_graph(symbols: Tensor, sentences: Tensor) -> Tensor:
-    """Returns bracketed trees, the strings of `str(repair_tree(...))`.
+    """Returns `str(repair_tree(...))` of each, [B] string; "" for one without words.
 
     Args:
         symbols: [B] string, normalized text.
         sentences: [B] string, normalized text: words with a blank between any two.
-
-    Returns:
-        [B] string; "" where a sentence has no word.
     """
     import tensorflow as tf
 

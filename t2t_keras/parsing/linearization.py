@@ -25,10 +25,7 @@ def tree_words(tree: Tree) -> list[str]:
 
 
 def linearize(tree: Tree) -> str:
-    """Returns the symbols of a tree, separated by single blanks.
-
-    Args:
-        tree: A clean one (`clean_tree`): every constituent has a label.
+    """Returns the symbols of a clean tree (`clean_tree`), separated by single blanks.
 
     >>> from t2t_keras.parsing.trees import read_trees
     >>> print(linearize(*read_trees(["(S (NP (DT the) (NN dog)) (. .))"])))

@@ -35,11 +35,7 @@ def phrases(trees: Iterable[Tree]) -> Iterator[Tree]:
 
 
 class Recombination:
-    """Constituents of a treebank, to exchange.
-
-    Args:
-        trees: Clean trees (`t2t_keras.parsing.trees.clean_tree`).
-    """
+    """Constituents of a treebank of clean trees (`clean_tree`), to exchange."""
 
     def __init__(self, trees: Sequence[Tree]):
         nodes: dict[str, list[Tree]] = {}

@@ -84,10 +84,6 @@ def align_tags(tags: Sequence[int], words: Sequence[int]) -> list[int | None]:
     alignments the result is the one that, from the left, gives a word the next part of
     speech where it can, and otherwise skips a part of speech, not a word.
 
-    Args:
-        tags: Kinds of the parts of speech, in order.
-        words: Kinds of the words.
-
     >>> align_tags([0, 0, 1], [0, 0, 0, 1])
     [0, 1, None, 2]
     """
@@ -186,11 +182,7 @@ def _choices(tags_BT: Tensor, words_BW: Tensor, diagonals: Tensor) -> Tensor:
     """Returns the first step of each cell, [D + 1, B, T + 1] int8.
 
     Cell [d, :, t] is that of the last t parts of speech and the last d - t words.
-
-    Args:
-        tags_BT: int32, the last one first.
-        words_BW: int32, the last one first.
-        diagonals: int32 scalar, D.
+    Both arguments, int32, have the last one first; `diagonals` is D.
     """
     import tensorflow as tf
 

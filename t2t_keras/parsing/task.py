@@ -21,6 +21,7 @@ from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.parsing.trees import clean_tree, read_trees
 from t2t_keras.text.normalization import normalize, normalize_in_graph
+from t2t_keras.text.reading import TextAdapter
 from t2t_keras.typing import Tensor
 
 # These match the characters on both sides, which the next match cannot use again. So
@@ -99,7 +100,7 @@ def tree_pairs(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, bytes
         yield source, target
 
 
-class ParserTextAdapter:
+class ParserTextAdapter(TextAdapter):
     """Text adapter of a parser: lines to sources, symbols to trees over their words.
 
     A tree has every word of its line, for any output of the model. A line without words
@@ -123,7 +124,7 @@ class ParserTextAdapter:
         return str(repair_tree(target, words)) if words else ""
 
     def source_in_graph(self, lines: Tensor) -> Tensor:
-        """Returns `source` of each line, [B] string."""
+        """Returns what `source` does, for [B] string."""
         return (
             split_words_in_graph(lines) if self._splits else normalize_in_graph(lines)
         )

@@ -104,11 +104,7 @@ def walk(tree: Tree) -> Iterator[Step]:
 
 
 def build_trees(steps: Iterable[Step]) -> list[Tree]:
-    """Returns the trees of a walk, without constituents over no word.
-
-    Args:
-        steps: Balanced steps of any number of trees, as `walk` yields them.
-    """
+    """Returns the trees of balanced steps (`walk`), without those over no word."""
     open_: list[tuple[str, list[Tree]]] = [("", [])]
     for step in steps:
         if isinstance(step, str):
@@ -219,7 +215,7 @@ class _Reader:
 
 
 def clean_tree(tree: Tree) -> Tree | None:
-    """Returns a tree as parsers are trained and scored on it.
+    """Returns a tree as parsers are trained and scored on it; None without words.
 
     - Empty elements (-NONE-) are removed, and with them the constituents that are
       left without a word.
@@ -231,11 +227,8 @@ def clean_tree(tree: Tree) -> Tree | None:
       constituent and nothing else; otherwise it stays as TOP. Any other constituent
       without a label becomes an X.
 
-    Cleaning again changes nothing. Constituents over one child of the same label,
-    and over punctuation alone, stay: EVALB counts them.
-
-    Returns:
-        The tree; its root is a constituent. None if it had no words.
+    The root is a constituent. Cleaning again changes nothing. Constituents over one
+    child of the same label, and over punctuation alone, stay: EVALB counts them.
 
     >>> trace = "( (S (NP-SBJ (-NONE- *-1)) (VP-2 (VB Go) (PRT|ADVP (RB on)))))"
     >>> print(clean_tree(*read_trees([trace])))

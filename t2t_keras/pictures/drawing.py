@@ -50,14 +50,10 @@ def text_settings() -> dict[str, Any]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a figure atomically; the ending of the name selects the format.
+    """Writes a figure atomically in the format of the ending, .svg, .png or .pdf.
 
     An SVG keeps its text as text: small, searchable, and drawn with the reader's
     fonts. The same figure always gives the same file.
-
-    Args:
-        figure: The figure.
-        path: Path that ends in .svg, .png or .pdf.
 
     Raises:
         UserError: If it cannot be written.

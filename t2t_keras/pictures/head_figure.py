@@ -20,12 +20,7 @@ _WIDTH = 4.1
 
 
 def head_figure(heads: Sequence[HeadStatistics], *, title: str = "") -> Figure:
-    """Returns a figure with a table for each kind of attention, side by side.
-
-    Args:
-        heads: Statistics of one kind or more, layer by layer.
-        title: Title above the figure.
-    """
+    """Returns a figure with a table of heads for each kind of attention."""
     kinds = list(dict.fromkeys(head.kind for head in heads))
     rows = max(sum(head.kind == kind for head in heads) for kind in kinds)
     figure = Figure(

@@ -52,12 +52,7 @@ def as_tsv(heads: Sequence[HeadStatistics]) -> str:
 
 
 def as_markdown(heads: Sequence[HeadStatistics], about: str = "") -> str:
-    """Returns a Markdown table for each kind of attention, with shares in percent.
-
-    Args:
-        heads: Statistics of all kinds, layers and heads.
-        about: Text before the tables.
-    """
+    """Returns a text and a Markdown table, in percent, for each kind of attention."""
     lines = [about, ""] if about else []
     for kind in dict.fromkeys(head.kind for head in heads):
         lines += [f"## {kind_title(kind)}", "", *_table(heads, kind), ""]

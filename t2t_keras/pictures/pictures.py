@@ -32,10 +32,6 @@ def visualize(
 ) -> list[Path]:
     """Draws sentences and summarizes a corpus; returns the files.
 
-    Args:
-        model: From `open_attention_model`.
-        request: Pictures to make.
-
     Raises:
         UserError: If something chosen is not in the model or a sentence, or a file
             cannot be used.
@@ -170,14 +166,7 @@ def summarize(
 def write_summary(
     heads: Sequence[HeadStatistics], about: str, folder: Path, figure_format: str
 ) -> list[Path]:
-    """Writes the statistics of heads as TSV, Markdown and a figure.
-
-    Args:
-        heads: Statistics from `summarize`.
-        about: Model and text, for the titles.
-        folder: Folder for the files, made if missing.
-        figure_format: Format of the figure: svg, png or pdf.
-    """
+    """Writes the statistics of heads as TSV, Markdown and a figure, svg, png or pdf."""
     _make(folder)
     tsv, markdown = folder / "heads.tsv", folder / "heads.md"
     write_text(tsv, as_tsv(heads))

@@ -38,13 +38,7 @@ def wmt_target_language(run: RunSummary) -> str | None:
 
 
 def is_papers_translator(run: RunSummary, model: ModelConfig, language: str) -> bool:
-    """Returns whether a run is that of a row of Table 2.
-
-    Args:
-        run: The run.
-        model: The paper's, base or big.
-        language: The target, de or fr.
-    """
+    """Returns whether a run is that of a model of Table 2, into de or fr."""
     expected = _translator(model, language)
     averaged = run.card.get("averaged", {}).get("steps", [])
     return (
@@ -59,13 +53,9 @@ def is_papers_translator(run: RunSummary, model: ModelConfig, language: str) -> 
 
 
 def is_papers_parser(run: RunSummary, *, semi_supervised: bool) -> bool:
-    """Returns whether a run is that of a row of Table 4.
+    """Returns whether a run is that of a row of Table 4, with or without further trees.
 
     The paper gives neither the rates nor the number of steps.
-
-    Args:
-        run: The run.
-        semi_supervised: Whether it is the one that saw further trees.
     """
     data, model = run.config.data, run.config.model
     scores = run.test_scores("f1")

@@ -17,12 +17,7 @@ _AT_START = re.compile(r"^(\s*)(?:([-+=])|(\d+)([.)])(?=\s|$))")
 
 
 def write_report(page: Page, folder: Path, stem: str) -> tuple[Path, Path]:
-    """Writes a report and returns the paths of its HTML and its Markdown.
-
-    Args:
-        page: The report.
-        folder: The folder to write to, made if missing.
-        stem: The beginning of all file names.
+    """Writes a report into a folder, made if missing; returns its HTML and Markdown.
 
     Raises:
         OSError: If a file cannot be written; no file is left half-written.
@@ -41,12 +36,7 @@ def render_html(page: Page) -> str:
 
 
 def render_markdown(page: Page, stem: str) -> str:
-    """Returns the report as Markdown.
-
-    Args:
-        page: The report.
-        stem: The beginning of its drawings' file names; see `figure_file`.
-    """
+    """Returns the report as Markdown, with drawings in the files of `figure_file`."""
     return _environment().get_template("page.md.j2").render(page=page, stem=stem)
 
 

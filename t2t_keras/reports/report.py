@@ -60,12 +60,7 @@ def read_sources(folders: Sequence[str]) -> Sources:
 
 
 def report_page(sources: Sources, texts: Texts) -> Page:
-    """Returns the report: each run, then the project's Tables 1 to 4.
-
-    Args:
-        sources: Runs, ablations and measured layers.
-        texts: Returns the scored test set of a run, to show beside translations.
-    """
+    """Returns the report: each run, with texts of its test set, then Tables 1 to 4."""
     blocks: list[Block] = [
         Paragraph(
             "Results of this project, beside the figures of the paper. Results that do "

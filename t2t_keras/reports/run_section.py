@@ -33,13 +33,7 @@ _LONGEST_SAMPLE = 400
 
 
 def run_blocks(run: RunSummary, name: str, texts: Texts) -> list[Block]:
-    """Returns the section of a run.
-
-    Args:
-        run: The run.
-        name: Letters, digits and dashes, for the drawing's file.
-        texts: Returns the scored test set, to show beside translations.
-    """
+    """Returns the section of a run; `name` is a part of its drawing's file name."""
     blocks: list[Block] = [
         Heading(f"The run {run.name}"),
         Paragraph(_summary(run)),

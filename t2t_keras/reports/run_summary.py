@@ -140,12 +140,7 @@ def _metrics(place: ModelDir) -> list[dict[str, Any]]:
 
 
 def corpus_name(card: Mapping[str, Any], data: DataConfig) -> str:
-    """Returns the name of the training corpus, or the names of its files.
-
-    Args:
-        card: Run card.
-        data: Data settings of the run.
-    """
+    """Returns the name of the training corpus, or the names of its files."""
     name = card.get("corpus", {}).get("name", "unknown corpus")
     files = file_names([*data.train_source, *data.train_target])
     return files if name == _UNNAMED and files else name

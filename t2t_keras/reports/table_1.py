@@ -26,10 +26,7 @@ _COMMAND = "python -m benchmarks.layer_types --output=runs/layer_types"
 
 
 def table_1_blocks(measured: Path | None) -> list[Block]:
-    """Returns the paper's table, and the measurements of `benchmarks.layer_types`.
-
-    Args:
-        measured: The folder with its output; None if there is none.
+    """Returns the paper's table, and what `benchmarks.layer_types` wrote to a folder.
 
     Raises:
         UserError: If the benchmark did not write the file.

@@ -58,12 +58,7 @@ def paper_alone() -> list[Block]:
 
 
 def ablation_blocks(ablation: Ablation, name: str) -> list[Block]:
-    """Returns the table of an ablation, its plot, and the findings that it shows.
-
-    Args:
-        ablation: Results.
-        name: Letters, digits and dashes, for the file of the plot.
-    """
+    """Returns the table of an ablation, its plot (a file `name`), and its findings."""
     blocks: list[Block] = [
         Paragraph(_about(ablation)),
         _table(ablation),

@@ -11,11 +11,7 @@ Result = TypeVar("Result")
 
 
 class WorkersBusyError(Exception):
-    """Refusal of a call, since too many are under way.
-
-    Args:
-        limit: Calls that may be under way.
-    """
+    """Refusal of a call, since as many as `limit` are under way."""
 
     def __init__(self, limit: int):
         super().__init__(limit)
@@ -122,11 +118,7 @@ class Workers:
             raise
 
     async def drain(self, seconds: float) -> None:
-        """Refuses new calls, and waits until those under way have ended.
-
-        Args:
-            seconds: Longest wait; then unfinished calls are canceled.
-        """
+        """Refuses new calls; cancels others that have not ended after some seconds."""
         self._draining = True
         try:
             await asyncio.wait_for(self._idle.wait(), seconds)

@@ -32,20 +32,6 @@ def read_text_proto(path: str | Path, message: Any) -> Any:
         raise UserError(f"{path}: Error parsing text-format {kind}: {error}") from error
 
 
-def batching_parameters() -> Any:
-    """Returns an empty `tensorflow.serving.BatchingParameters`."""
-    return _message("BatchingParameters")
-
-
-def ssl_config() -> Any:
-    """Returns an empty `tensorflow.serving.SSLConfig`."""
-    return _message("SSLConfig")
-
-
-def monitoring_config() -> Any:
-    """Returns an empty `tensorflow.serving.MonitoringConfig`."""
-    return _message("MonitoringConfig")
-
-
-def _message(name: str) -> Any:
+def empty_message(name: str) -> Any:
+    """Returns an empty message of `tensorflow.serving`, such as an `SSLConfig`."""
     return load_messages()[f"tensorflow.serving.{name}"]()

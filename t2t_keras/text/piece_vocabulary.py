@@ -93,11 +93,7 @@ class PieceVocabulary(Vocabulary):
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str = "These bytes") -> "PieceVocabulary":
-        """Returns the vocabulary that `to_bytes` returned.
-
-        Args:
-            content: The bytes.
-            name: What they are, for messages.
+        """Returns the vocabulary that `to_bytes` returned; messages call it `name`.
 
         Raises:
             UserError: If they are damaged, or of a newer release.

@@ -15,7 +15,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class SubwordSampler:
         }
         longest_first = sorted(self._symbols, key=len, reverse=True)
         self._split = re.compile(f"({'|'.join(map(re.escape, longest_first))})").split
-        self._segmenter: _Segmenter = (
+        self._segmenter = (
             _Unigram(vocabulary, 1.0 - rate)
             if vocabulary.is_unigram
             else _BytePairs(vocabulary, types)
@@ -170,14 +170,6 @@ class SubwordSampler:
                 first, *others = part.split(_SPACE)
                 words = [first, *(_SPACE + word for word in others)]
             yield from filter(None, words)
-
-
-class _Segmenter(Protocol):
-    """Draws the segmentation of a word."""
-
-    def draw(self, word: str, random: RandomNumbers) -> tuple[int, ...]:
-        """Returns ids of a word with "▁" for a space."""
-        ...
 
 
 class _Merged(NamedTuple):

@@ -67,10 +67,6 @@ def split_sentences(paragraph: str, language: str) -> list[tuple[str, str]]:
     Spacing before the first sentence comes as an empty sentence. Joined, sentences and
     spacing are the paragraph.
 
-    Args:
-        paragraph: Any text.
-        language: Code of its language, which decides on abbreviations.
-
     >>> split_sentences("Dr. Weber came.  Did he? Yes", "en")
     [('Dr. Weber came.', '  '), ('Did he?', ' '), ('Yes', '')]
     """

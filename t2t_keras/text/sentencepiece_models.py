@@ -38,11 +38,7 @@ TF_TEXT_PIECES = "▁ aaa a a b b bbb c ccc c d d ddd eee e e f f fff ggg g g h 
 def load_processor(
     model_proto: bytes, name: str
 ) -> sentencepiece.SentencePieceProcessor:
-    """Returns a loaded SentencePiece model.
-
-    Args:
-        model_proto: The model's bytes.
-        name: What they are, for messages.
+    """Returns a loaded SentencePiece model; messages call it `name`.
 
     Raises:
         UserError: If they are no valid model, or it is a unigram model and the

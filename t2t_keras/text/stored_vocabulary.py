@@ -32,11 +32,7 @@ def load_vocabulary(path: str | Path, sha256: str | None = None) -> Vocabulary:
 
 
 def vocabulary_from_bytes(content: bytes, name: str = "These bytes") -> Vocabulary:
-    """Returns the vocabulary with this content, which `Vocabulary.to_bytes` returned.
-
-    Args:
-        content: Content of a vocabulary file.
-        name: What it is, for messages.
+    """Returns the vocabulary of a file with what `Vocabulary.to_bytes` returned.
 
     Raises:
         UserError: If it is not a vocabulary.

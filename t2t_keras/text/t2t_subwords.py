@@ -51,11 +51,7 @@ def _alphanumeric_class() -> str:
 
 
 class T2TSubwordTokenizer:
-    """Tokenizer of Tensor2Tensor's `SubwordTextEncoder`.
-
-    Args:
-        subwords: Its subwords, without those that are reserved.
-    """
+    """Tokenizer of Tensor2Tensor's `SubwordTextEncoder`, of subwords not reserved."""
 
     kind = "t2t_subwords"
 

@@ -235,15 +235,12 @@ class Vocabulary(abc.ABC):
         return tf.concat([pieces, tf.RaggedTensor.from_tensor(eos)], axis=1)
 
     def decode_in_graph(self, ids: Tensor) -> Tensor:
-        """Returns the texts that `decode` gives, for each row of a batch.
+        """Returns the texts that `decode` gives, [N] string, for each row of a batch.
 
         Uses core TensorFlow ops only, and no tokenizer.
 
         Args:
             ids: [N, L] int32, each in [0, size).
-
-        Returns:
-            [N] string.
         """
         import tensorflow as tf
 
@@ -255,15 +252,12 @@ class Vocabulary(abc.ABC):
         return self._piece_table.spell(text_ids)
 
     def pieces_in_graph(self, ids: Tensor) -> Tensor:
-        """Returns what `pieces` does for each row of a batch; "" for padding.
+        """Returns what `pieces` does for each row, [N, L] string; "" for padding.
 
         Uses core TensorFlow ops only.
 
         Args:
             ids: [N, L] int32, each in [0, size).
-
-        Returns:
-            [N, L] string.
         """
         import tensorflow as tf
 

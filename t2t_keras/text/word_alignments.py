@@ -113,14 +113,7 @@ def read_aligned(
 def check_within(
     alignment: WordAlignment, source: str | bytes, target: str | bytes, where: str
 ) -> None:
-    """Raises `UserError` if a link is outside the sentences of its pair.
-
-    Args:
-        alignment: The links.
-        source: Source sentence.
-        target: Target sentence.
-        where: Name of the line, for the message.
-    """
+    """Raises `UserError` if a link is outside the sentences of its pair."""
     if not alignment.sure and not alignment.possible:
         return
     lengths = len(split_words(source)), len(split_words(target))
@@ -159,7 +152,7 @@ def word_numbers(pieces: Sequence[str]) -> list[int]:
 def link_words(
     weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
 ) -> list[Link]:
-    """Returns one link for each target word: to the source word of the most weight.
+    """Returns a link for each target word: to the source word of the most weight.
 
     The weight of a word is the sum over its source pieces and the mean over its target
     pieces, so that the weights of a target word add up to the same as those of a piece.
@@ -171,9 +164,6 @@ def link_words(
         source_words: Number of the word of each source piece; a negative one belongs to
             no word.
         target_words: Number of the word of each target piece.
-
-    Returns:
-        Links, sorted; none if a side has no word.
     """
     if max(source_words, default=-1) < 0:
         return []

@@ -82,11 +82,7 @@ def checkpoint_path(directory: str | os.PathLike[str], step: int) -> Path:
 
 
 def keep_only(directory: str | os.PathLike[str], steps: Sequence[int]) -> list[int]:
-    """Deletes all checkpoints in a directory but those of some steps.
-
-    Returns:
-        The steps deleted.
-    """
+    """Deletes all checkpoints but those of some steps; returns the steps deleted."""
     deleted = [step for step in steps_in(Path(directory)) if step not in steps]
     for step in deleted:
         delete(checkpoint_path(directory, step))
@@ -94,11 +90,7 @@ def keep_only(directory: str | os.PathLike[str], steps: Sequence[int]) -> list[i
 
 
 def prune(directory: str | os.PathLike[str], keep: int) -> list[int]:
-    """Deletes all but the newest `keep` checkpoints in a directory, none if it is 0.
-
-    Returns:
-        The steps deleted.
-    """
+    """Deletes all but the newest `keep` checkpoints, none if 0; returns their steps."""
     return keep_only(directory, steps_in(Path(directory))[-keep:])
 
 

@@ -173,7 +173,7 @@ def label_smoothed_cross_entropy(  # noqa: PLR0913 - what it computes, and how
 
 
 def alignment_cross_entropy(attention: Tensor, alignment: Tensor) -> Tensor:
-    """Returns the loss of guided alignment, summed over target tokens.
+    """Returns the loss of guided alignment summed over target tokens, float32 scalar.
 
     For each linked target token, the cross-entropy in nats between its attention and
     the uniform distribution over the source tokens that it is linked to (Garg et al.
@@ -183,9 +183,6 @@ def alignment_cross_entropy(attention: Tensor, alignment: Tensor) -> Tensor:
     Args:
         attention: [B, T, S] float32, the attention of each target token.
         alignment: [B, T, S] uint8, 1 at links.
-
-    Returns:
-        float32 scalar.
 
     >>> attention = tf.constant([[[0.5, 0.25, 0.25], [0.2, 0.3, 0.5]]])
     >>> alignment = tf.constant([[[0, 1, 1], [0, 0, 0]]], tf.uint8)

@@ -72,7 +72,7 @@ class SummedGradientAdam(keras.optimizers.Adam):
         finite: Tensor,
         counts: Tensor,
     ) -> Tensor:
-        """Updates the weights on this replica; arguments are the same on all replicas.
+        """Updates the weights on this replica; returns whether it did, a bool scalar.
 
         Args:
             gradients: One for each variable that the optimizer was built on, summed
@@ -81,9 +81,6 @@ class SummedGradientAdam(keras.optimizers.Adam):
             finite: bool scalar, False to skip the update.
             counts: bool scalar, whether it counts as a step at all; False to run the
                 computation without an effect, to compile it.
-
-        Returns:
-            bool scalar, whether the weights were updated.
         """
         applies = tf.logical_and(finite, counts)
         self._update_weights(gradients, divisor, applies)

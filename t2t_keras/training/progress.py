@@ -126,12 +126,7 @@ class Progress:
         self.start(0, 0)
 
     def start(self, step: int, last_step: int) -> None:
-        """Starts to measure the pace; called when all steps are compiled.
-
-        Args:
-            step: Number of updates so far.
-            last_step: Total number of updates, for the time left.
-        """
+        """Starts to measure the pace; called when all steps are compiled."""
         self._last_step = last_step
         # Step and time: at the start, and at the origin of the pace.
         self._start = self._origin = step, time.monotonic()

@@ -140,10 +140,6 @@ class Stepper:
     def evaluate(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
         """Returns the sums of all processes, without dropout and smoothing.
 
-        Args:
-            batch: See `train`.
-            max_tokens: Limit for this call. Default: the limit of the stepper.
-
         Raises:
             ValueError: If `allow_only` excludes the shape of the batch.
         """
@@ -236,12 +232,7 @@ class Stepper:
 
 
 def build_evaluator(model: keras.Model, max_tokens: int | None = None) -> Stepper:
-    """Returns a stepper that evaluates a model, without XLA, and never trains it.
-
-    Args:
-        model: As in `ReplicaUpdate`.
-        max_tokens: As in `Stepper`.
-    """
+    """Returns a stepper that evaluates a model, without XLA, and never trains it."""
     update = ReplicaUpdate(
         model,
         None,
@@ -258,13 +249,7 @@ def loss_sums(
     batches: Iterable[Batch],
     on_batch: Callable[[], object] = lambda: None,
 ) -> LossSums:
-    """Returns the loss sums over batches, without dropout and label smoothing.
-
-    Args:
-        stepper: Evaluates the model.
-        batches: The batches.
-        on_batch: Called after each batch.
-    """
+    """Returns the loss sums over batches, without dropout and label smoothing."""
     total = [0.0, 0.0, 0.0]
     for batch in batches:
         sums = stepper.evaluate(batch).losses

@@ -114,11 +114,7 @@ def num_processes(strategy: tf.distribute.Strategy) -> int:
 
 
 def _split_cpu(count: int) -> None:
-    """Splits the CPU into several logical devices.
-
-    Raises:
-        UserError: If TensorFlow has initialized its devices already.
-    """
+    """Splits the CPU into several logical devices."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
     try:
@@ -169,11 +165,7 @@ def _use_cpu_devices(count: int) -> Iterator[None]:
 
 
 def _read_tf_config() -> dict[str, Any]:
-    """Returns TF_CONFIG, with the entry of this process checked.
-
-    Raises:
-        UserError: If it is not JSON, or lacks a part.
-    """
+    """Returns TF_CONFIG, with the entry of this process checked."""
     text = os.environ["TF_CONFIG"]
     try:
         config = json.loads(text)

@@ -12,9 +12,6 @@ def rerank_by_chrf(hypotheses: tuple[Translation, ...]) -> tuple[Translation, ..
     hypotheses, itself included, each with the same weight. Of several hypotheses with
     the same text, all count, and the first is returned. Equals keep their order.
 
-    Args:
-        hypotheses: Samples, or an n-best list.
-
     Source: Eikema and Aziz 2022, with chrF (Popović 2015) of sacreBLEU as the utility.
     """
     counts: dict[str, int] = {}

@@ -1,3 +1,5 @@
+import functools
+
 import pytest
 import tensorflow as tf
 
@@ -62,7 +64,7 @@ def test_chunks_of_a_dataset_are_its_pairs(monkeypatch):
         {"source": [b"a", b"b", b"c"], "target": [b"A", b"B", b"C"]}
     )
     monkeypatch.setattr(corpora, "_PAIRS_PER_CHUNK", 2)
-    chunks = corpora._DatasetChunks(lambda: dataset)
+    chunks = functools.partial(corpora._dataset_chunks, lambda: dataset)
     expected = [([b"a", b"b"], [b"A", b"B"]), ([b"c"], [b"C"])]
     assert list(chunks()) == expected == list(chunks())
 

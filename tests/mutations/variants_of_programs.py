@@ -188,9 +188,9 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "a file of TLS keys is one of settings of monitoring",
         "t2t_keras.serving.config_protos",
-        "ssl_config",
-        "_message('SSLConfig')",
-        "_message('MonitoringConfig')",
+        "empty_message",
+        "f'tensorflow.serving.{name}'",
+        "'tensorflow.serving.MonitoringConfig'",
     ),
     Mutation(
         "CTranslate2 reads targets by the vocabulary of the source",

@@ -239,7 +239,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "rejected pairs are counted and kept",
         "t2t_keras.input_pipeline.corpora.filters",
         "PairFilters.apply",
-        "_KeptChunks(train.open_chunks, is_kept)",
+        "functools.partial(_kept_chunks, train.open_chunks, is_kept)",
         "train.open_chunks",
     ),
     Mutation(

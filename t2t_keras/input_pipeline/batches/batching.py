@@ -79,7 +79,7 @@ class GatheredBatch(NamedTuple):
 
 
 def make_batch(gathered: GatheredBatch) -> Batch:
-    """Returns the features of a batch with a row for each pair.
+    """Returns a batch, which passes `check_batch`, with a row for each pair.
 
     The decoder input is the target shifted right by one (teacher forcing): at every
     position the decoder has seen all tokens before the one that it predicts. Its first
@@ -96,12 +96,6 @@ def make_batch(gathered: GatheredBatch) -> Batch:
         1 1 0 0 0
         1 1 1 1 0
         0 0 0 0 0
-
-    Args:
-        gathered: The pairs, in eager mode or in a traced function.
-
-    Returns:
-        Tensors by feature name, which pass `check_batch`.
     """
     shape, _, source, target, _ = gathered
     batch = padded_batch(pad_rows(source, shape[:2]), pad_rows(target, shape[::2]))
@@ -291,14 +285,11 @@ def _gather_in_graph(rows: Rows, pairs: Tensor) -> tf.RaggedTensor:
 
 
 def check_batch(batch: Batch) -> None:
-    """Refuses a batch that breaks the batch contract (ADR 0002).
+    """Refuses a batch, or its TensorSpecs, that breaks the batch contract (ADR 0002).
 
     Checks names, dtypes and static shapes only: it costs nothing inside a traced
     function and next to nothing outside. A batch with one feature of packed batches
     must have all of them.
-
-    Args:
-        batch: Tensors, NumPy arrays or TensorSpecs by feature name.
 
     Raises:
         ValueError: If a feature is missing or unknown, or has another dtype,

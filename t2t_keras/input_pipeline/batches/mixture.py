@@ -157,11 +157,7 @@ def mixture_lengths(lengths: np.ndarray, mixture: Mixture) -> np.ndarray:
 
 
 def join_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
-    """Returns one corpus of the pairs of several, part after part.
-
-    Args:
-        parts: At least one, with ids of the same vocabulary.
-    """
+    """Returns one corpus of the pairs of several of one vocabulary, part after part."""
     report = sum((part.report for part in parts), TokenizationReport())
     source = JoinedSentences([part.source for part in parts])
     target = JoinedSentences([part.target for part in parts])
@@ -232,13 +228,7 @@ def _tag_text(text: KeptText, indices: np.ndarray, tag_ids: Sequence[int]) -> Ke
 
 
 class PrefixedSentences:
-    """Some of the sentences of a part, each after the same ids.
-
-    Args:
-        sentences: Sentences in memory or on disk.
-        indices: [N] numbers of the sentences.
-        prefix: Ids before each; may be empty.
-    """
+    """Some of the sentences of a part, by their numbers, each after the same ids."""
 
     def __init__(
         self, sentences: Sentences, indices: np.ndarray, prefix: Sequence[int]
@@ -265,11 +255,7 @@ class PrefixedSentences:
 
 
 class JoinedSentences:
-    """Sentences of several parts, numbered from part to part.
-
-    Args:
-        parts: Sentences in memory or on disk.
-    """
+    """Sentences of several parts, numbered from part to part."""
 
     def __init__(self, parts: Sequence[Sentences]):
         self._parts = parts

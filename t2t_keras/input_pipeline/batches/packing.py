@@ -171,7 +171,7 @@ def plan_packed_epoch(
 def pack_rows(
     lengths: np.ndarray, shape: BatchShape, num_rows: int, num_carried: int = 0
 ) -> np.ndarray:
-    """Returns the row of each pair, or -1 where there was no room.
+    """Returns the row of each pair, [n] int64, or -1 where there was no room.
 
     In each round every row gets one pair: the emptiest row the longest pair that is
     left, so rows fill up evenly and the shortest pairs come last, when there are
@@ -185,9 +185,6 @@ def pack_rows(
         num_rows: Number of rows to fill.
         num_carried: Number of pairs, the first ones, that were carried over before.
             They count half as long again, so that short ones do not wait forever.
-
-    Returns:
-        [n] int64, below `num_rows`.
 
     Raises:
         ValueError: If a pair is longer than a row.
@@ -277,7 +274,7 @@ def _cut_into_batches(
 
 
 def make_packed_batch(gathered: GatheredBatch) -> Batch:
-    """Returns the features of a batch with several pairs in a row.
+    """Returns a batch, which passes `check_batch`, with several pairs in each row.
 
     Pairs of a row are numbered from 1, the same on both sides; padding has 0.
     Positions restart with each pair, and so does the decoder's input: its first
@@ -295,12 +292,6 @@ def make_packed_batch(gathered: GatheredBatch) -> Batch:
         decoder_input_tokens   decoder_loss_weights
         0 7 0 9 5 6 0          1 1 1 1 1 1 0
         0 0 0 0 0 0 0          0 0 0 0 0 0 0
-
-    Args:
-        gathered: The pairs, rows in ascending order.
-
-    Returns:
-        Tensors by feature name, which pass `batching.check_batch`.
     """
     shape, rows_n, source, target, _ = gathered
     source_BS, source_segments_BS, source_positions_BS = _pack(

@@ -121,7 +121,7 @@ def permutation(count: int, random: np.random.Philox) -> np.ndarray:
 def plan_epoch(
     lengths: np.ndarray, shapes: Sequence[BatchShape], seed: int, epoch: int
 ) -> list[PlannedBatch]:
-    """Returns the batches of one epoch of training, in their order.
+    """Returns the batches of one epoch of training, one for each step, in their order.
 
     Pairs are shuffled, and each goes to the bucket of the shape that pads it least.
     Each bucket is cut into full batches; the pairs left over move up into the next
@@ -134,9 +134,6 @@ def plan_epoch(
         shapes: From small to large; the last holds every other.
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
-
-    Returns:
-        One `PlannedBatch` for each step.
 
     Raises:
         ValueError: If `seed` or `epoch` is out of range, the last shape does not
@@ -151,10 +148,6 @@ def plan_evaluation(
     lengths: np.ndarray, shapes: Sequence[BatchShape]
 ) -> list[PlannedBatch]:
     """Returns the batches of an evaluation: every pair once, small shapes first.
-
-    Args:
-        lengths: See `plan_epoch`.
-        shapes: See `plan_epoch`.
 
     Raises:
         ValueError: As `plan_epoch`.

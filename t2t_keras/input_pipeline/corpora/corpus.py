@@ -5,6 +5,7 @@ Datasets by name. All three have one type.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,6 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.parallel_text import (
-    ParallelText,
     TreeReader,
     open_parallel_text,
 )
@@ -169,12 +169,14 @@ def _file_corpus(
     }
     splits = {
         name: CorpusSplit(
-            open_pairs=ChunkPairs(_FileChunks(text)),
-            open_chunks=_FileChunks(text),
+            open_pairs=functools.partial(
+                chunk_pairs, functools.partial(_file_chunks, text.pairs)
+            ),
+            open_chunks=functools.partial(_file_chunks, text.pairs),
             num_pairs=text.report.pairs,
             fingerprint=text.report.sha256,
             warnings=tuple(f"{name}: {line}" for line in text.report.warnings()),
-            open_lines=_FileChunks(text, with_empty=True),
+            open_lines=functools.partial(_file_chunks, text.lines),
             left_out=TokenizationReport(dropped_empty=text.report.dropped_empty),
         )
         for name, text in texts.items()
@@ -182,86 +184,67 @@ def _file_corpus(
     return Corpus("text files", MappingProxyType(splits))
 
 
-@dataclasses.dataclass(frozen=True)
-class _FileChunks:
-    """Function that reads the pairs of files, from the start at each call."""
-
-    text: ParallelText
-    with_empty: bool = False
-
-    def __call__(self) -> Iterator[TextChunk]:
-        source: list[bytes] = []
-        target: list[bytes] = []
-        size = 0
-        for pair in self.text.lines() if self.with_empty else self.text.pairs():
-            source.append(pair[0])
-            target.append(pair[1])
-            size += len(pair[0]) + len(pair[1])
-            if len(source) == _PAIRS_PER_CHUNK or size >= _BYTES_PER_CHUNK:
-                yield source, target
-                source, target, size = [], [], 0
-        if source:
+def _file_chunks(
+    open_lines: Callable[[], Iterator[tuple[bytes, bytes]]],
+) -> Iterator[TextChunk]:
+    """Yields pairs of lines, many at a time."""
+    source: list[bytes] = []
+    target: list[bytes] = []
+    size = 0
+    for pair in open_lines():
+        source.append(pair[0])
+        target.append(pair[1])
+        size += len(pair[0]) + len(pair[1])
+        if len(source) == _PAIRS_PER_CHUNK or size >= _BYTES_PER_CHUNK:
             yield source, target
+            source, target, size = [], [], 0
+    if source:
+        yield source, target
 
 
-@dataclasses.dataclass(frozen=True)
-class ChunkPairs:
-    """Function that returns a dataset of the pairs of chunks."""
+def chunk_pairs(open_chunks: Callable[[], Iterator[TextChunk]]) -> tf.data.Dataset:
+    """Returns a dataset of the pairs of chunks, opened at each iteration."""
 
-    open_chunks: Callable[[], Iterator[TextChunk]]
+    def chunks() -> Iterator[dict[str, list[bytes]]]:
+        for source, target in open_chunks():
+            yield {"source": source, "target": target}
 
-    def __call__(self) -> tf.data.Dataset:
-        def chunks() -> Iterator[dict[str, list[bytes]]]:
-            for source, target in self.open_chunks():
-                yield {"source": source, "target": target}
-
-        spec = tf.TensorSpec([None], tf.string)
-        return tf.data.Dataset.from_generator(
-            chunks, output_signature={"source": spec, "target": spec}
-        ).unbatch()
+    spec = tf.TensorSpec([None], tf.string)
+    return tf.data.Dataset.from_generator(
+        chunks, output_signature={"source": spec, "target": spec}
+    ).unbatch()
 
 
-@dataclasses.dataclass(frozen=True)
-class _DatasetChunks:
-    """Function that reads the pairs of a dataset, from the start at each call."""
-
-    open_pairs: Callable[[], tf.data.Dataset]
-
-    def __call__(self) -> Iterator[TextChunk]:
-        batches: Any = self.open_pairs().batch(_PAIRS_PER_CHUNK)
-        for batch in batches.prefetch(tf.data.AUTOTUNE).as_numpy_iterator():
-            yield batch["source"].tolist(), batch["target"].tolist()
+def _dataset_chunks(open_pairs: Callable[[], tf.data.Dataset]) -> Iterator[TextChunk]:
+    """Yields the pairs of a dataset, many at a time."""
+    batches: Any = open_pairs().batch(_PAIRS_PER_CHUNK)
+    for batch in batches.prefetch(tf.data.AUTOTUNE).as_numpy_iterator():
+        yield batch["source"].tolist(), batch["target"].tolist()
 
 
-@dataclasses.dataclass(frozen=True)
-class _TreeChunks:
-    """Function that reads the trees of a dataset: their words, their symbols.
+def _tree_chunks(
+    open_pairs: Callable[[], tf.data.Dataset], name: str, read_trees: TreeReader
+) -> Iterator[TextChunk]:
+    """Yields words and symbols of a dataset's trees, many at a time.
 
     The dataset's own sentences may be split into words differently from the trees.
     """
 
-    open_pairs: Callable[[], tf.data.Dataset]
-    name: str
-    read_trees: TreeReader
-
-    def __call__(self) -> Iterator[TextChunk]:
-        first = 1
-        for _, trees in _DatasetChunks(self.open_pairs)():
-            pairs = [
-                self._pair(tree, number) for number, tree in enumerate(trees, first)
-            ]
-            first += len(trees)
-            yield [source for source, _ in pairs], [target for _, target in pairs]
-
-    def _pair(self, tree: bytes, number: int) -> tuple[bytes, bytes]:
-        name = f"{self.name}, example {number}"
-        pairs = list(self.read_trees(tree.split(b"\n"), name))
+    def read_pair(tree: bytes, number: int) -> tuple[bytes, bytes]:
+        example = f"{name}, example {number}"
+        pairs = list(read_trees(tree.split(b"\n"), example))
         if len(pairs) != 1:
             raise UserError(
-                f"{name} must have one tree. Received: {len(pairs)}. The dataset's "
+                f"{example} must have one tree. Received: {len(pairs)}. The dataset's "
                 "feature is taken for the trees of one sentence each."
             )
         return pairs[0]
+
+    first = 1
+    for _, trees in _dataset_chunks(open_pairs):
+        pairs = [read_pair(tree, number) for number, tree in enumerate(trees, first)]
+        first += len(trees)
+        yield [source for source, _ in pairs], [target for _, target in pairs]
 
 
 def _dataset_corpus(source: TfdsSource, read_trees: TreeReader | None) -> Corpus:
@@ -270,11 +253,13 @@ def _dataset_corpus(source: TfdsSource, read_trees: TreeReader | None) -> Corpus
         if their_name not in source.split_names:
             continue
         open_pairs = source.make_opener(their_name)
-        open_chunks: Callable[[], Iterator[TextChunk]] = _DatasetChunks(open_pairs)
+        open_chunks = functools.partial(_dataset_chunks, open_pairs)
         if read_trees is not None:
             trees_name = f"{source.name}, {name}"
-            open_chunks = _TreeChunks(open_pairs, trees_name, read_trees)
-            open_pairs = ChunkPairs(open_chunks)
+            open_chunks = functools.partial(
+                _tree_chunks, open_pairs, trees_name, read_trees
+            )
+            open_pairs = functools.partial(chunk_pairs, open_chunks)
         splits[name] = CorpusSplit(
             open_pairs=open_pairs,
             open_chunks=open_chunks,

@@ -15,6 +15,7 @@ import functools
 import hashlib
 import itertools
 import logging
+import operator
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,10 +27,10 @@ import numpy as np
 
 from t2t_keras.errors import UserError, require_extra
 from t2t_keras.input_pipeline.corpora.corpus import (
-    ChunkPairs,
     Corpus,
     CorpusSplit,
     TextChunk,
+    chunk_pairs,
 )
 from t2t_keras.text.language_detection import LanguageDetector
 from t2t_keras.text.languages import base_language
@@ -87,6 +88,15 @@ _DIGITS = re.compile(r"\d{1,18}")
 _MAX_NUMBER_AS_WORD = 12
 
 
+def _by_pair(decide: Callable[[str, str], bool]) -> ChunkFilter:
+    """Returns a filter that decides for each pair by itself: True to reject."""
+
+    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        return np.array([*map(decide, sources, targets)], bool)
+
+    return reject
+
+
 def exceeds_length_ratio(ratio: Fraction, unit: str) -> ChunkFilter:
     """Returns a filter of pairs one side of which is more than `ratio` times as long.
 
@@ -108,10 +118,8 @@ def exceeds_length_ratio(ratio: Fraction, unit: str) -> ChunkFilter:
     return reject
 
 
-def is_copied(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-    """Rejects pairs whose target is the source."""
-    pairs = zip(sources, targets, strict=True)
-    return np.array([source == target for source, target in pairs], bool)
+is_copied: ChunkFilter = _by_pair(operator.eq)
+"""Rejects pairs whose target is the source."""
 
 
 class IsDuplicate:
@@ -162,17 +170,7 @@ def is_in_another_script(source_language: str, target_language: str) -> ChunkFil
     """
     scripts = [_scripts_of(source_language), _scripts_of(target_language)]
 
-    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        return np.array(
-            [
-                _is_mostly_other(source, scripts[0])
-                or _is_mostly_other(target, scripts[1])
-                for source, target in zip(sources, targets, strict=True)
-            ],
-            bool,
-        )
-
-    return reject
+    return _by_pair(lambda *pair: any(map(_is_mostly_other, pair, scripts)))
 
 
 def _scripts_of(language: str) -> tuple[str, ...]:
@@ -225,27 +223,14 @@ def is_in_another_language(source_language: str, target_language: str) -> ChunkF
                 f"{', '.join(known)}."
             )
 
-    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        return np.array(
-            [
-                any(map(is_other, pair, sides))
-                for pair in zip(sources, targets, strict=True)
-            ],
-            bool,
-        )
-
     def is_other(text: str, language: str) -> bool:
         return detector.odds_of_another(text, language) >= _SURE
 
-    return reject
+    return _by_pair(lambda *pair: any(map(is_other, pair, sides)))
 
 
 def has_markup(user_symbols: Sequence[str] = ()) -> ChunkFilter:
-    """Returns a filter of pairs a side of which has a tag or an entity of HTML.
-
-    Args:
-        user_symbols: Symbols that are no tags, although they look like some.
-    """
+    """Returns a filter of pairs with tags or entities of HTML, user symbols aside."""
     symbols = re.compile("|".join(map(re.escape, user_symbols)) or "(?!)")
 
     def is_marked_up(text: str) -> bool:
@@ -254,30 +239,23 @@ def has_markup(user_symbols: Sequence[str] = ()) -> ChunkFilter:
         found = _MARKUP.finditer(symbols.sub("", text))
         return any(match[1] is None or match[1] in html5 for match in found)
 
-    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        pairs = zip(sources, targets, strict=True)
-        return np.array([any(map(is_marked_up, pair)) for pair in pairs], bool)
-
-    return reject
+    return _by_pair(lambda *pair: any(map(is_marked_up, pair)))
 
 
-def has_other_numbers(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+@_by_pair
+def has_other_numbers(source: str, target: str) -> bool:
     """Rejects pairs whose sides have different numbers.
 
     Numbers are compared in any order and without separators of thousands; the parts of
     a date, a time or a decimal number are numbers of their own. One up to 12 may be
     missing on a side, which perhaps has a word for it.
     """
-
-    def differ(source: str, target: str) -> bool:
-        one, other = _count_numbers(source), _count_numbers(target)
-        if one == other:
-            return False
-        only_one, only_other = one - other, other - one
-        both_differ = bool(only_one) and bool(only_other)
-        return both_differ or max([*only_one, *only_other]) > _MAX_NUMBER_AS_WORD
-
-    return np.array([*map(differ, sources, targets)], bool)
+    one, other = _count_numbers(source), _count_numbers(target)
+    if one == other:
+        return False
+    only_one, only_other = one - other, other - one
+    both_differ = bool(only_one) and bool(only_other)
+    return both_differ or max([*only_one, *only_other]) > _MAX_NUMBER_AS_WORD
 
 
 def _count_numbers(text: str) -> collections.Counter[int]:
@@ -319,11 +297,11 @@ class PairFilters:
         logger.info(table)
         if not kept:
             self._empty_table = table
-        open_chunks = _KeptChunks(train.open_chunks, is_kept)
+        open_chunks = functools.partial(_kept_chunks, train.open_chunks, is_kept)
         identity = train.fingerprint.encode() + is_kept.tobytes()
         filtered = dataclasses.replace(
             train,
-            open_pairs=ChunkPairs(open_chunks),
+            open_pairs=functools.partial(chunk_pairs, open_chunks),
             open_chunks=open_chunks,
             open_lines=None,
             num_pairs=kept,
@@ -369,22 +347,18 @@ class PairFilters:
         return decisions
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _KeptChunks:
-    """Function that reads the pairs that are kept."""
-
-    open_chunks: Callable[[], Iterator[TextChunk]]
-    is_kept: np.ndarray
-
-    def __call__(self) -> Iterator[TextChunk]:
-        first = 0
-        for source, target in self.open_chunks():
-            is_kept = self.is_kept[first : first + len(source)]
-            first += len(source)
-            yield (
-                list(itertools.compress(source, is_kept)),
-                list(itertools.compress(target, is_kept)),
-            )
+def _kept_chunks(
+    open_chunks: Callable[[], Iterator[TextChunk]], is_kept: np.ndarray
+) -> Iterator[TextChunk]:
+    """Yields the pairs that are kept, many at a time."""
+    first = 0
+    for source, target in open_chunks():
+        own = is_kept[first : first + len(source)]
+        first += len(source)
+        yield (
+            list(itertools.compress(source, own)),
+            list(itertools.compress(target, own)),
+        )
 
 
 def _numbered_chunks(

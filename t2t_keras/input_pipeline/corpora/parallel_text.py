@@ -169,10 +169,7 @@ def read_parallel_text(
 
 
 def read_lines(paths: Sequence[str | Path]) -> Iterator[bytes]:
-    """Yields the lines of files, one after another, without their ends.
-
-    Args:
-        paths: Paths or glob patterns, of plain or compressed files; pipes too.
+    """Yields the lines of files or patterns, compressed or pipes too, without ends.
 
     Raises:
         UserError: If a file is missing, or cannot be read.
@@ -356,12 +353,7 @@ def _format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterato
 
 
 def _is_name(cell: bytes, names: str) -> bool:
-    """Returns whether all words of a cell are of a header, such as source_text1.
-
-    Args:
-        cell: A cell of the first row.
-        names: Codes and names of the languages.
-    """
+    """Returns whether all words of a cell are of a header, such as source_text1."""
     words, own = (
         set(re.findall(r"[^\W\d_]+", text.lower()))
         for text in (cell.decode("utf-8", errors="replace"), names)

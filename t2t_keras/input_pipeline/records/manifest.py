@@ -147,12 +147,7 @@ def read_manifest(folder: Path) -> Manifest:
 def open_records(
     folder: Path, manifest: Manifest, *, needs_text: bool = False
 ) -> TokenizedCorpus:
-    """Returns the training pairs, with tokens memory-mapped from disk.
-
-    Args:
-        folder: Folder of the records.
-        manifest: Manifest of the records.
-        needs_text: Whether the text of the pairs is needed too; it is read on demand.
+    """Returns the training pairs, memory-mapped, and their text on demand if needed.
 
     Raises:
         UserError: If a shard is missing or has another size; it is named. Or if the

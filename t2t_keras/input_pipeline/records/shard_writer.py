@@ -38,10 +38,6 @@ def find_intact_shards(folder: Path, num_shards: int) -> dict[int, ShardMetadata
 
     Files that a killed process left unfinished are removed. Every byte is read: that
     takes far less time than writing the missing shards.
-
-    Args:
-        folder: Folder of the records.
-        num_shards: Number of shards of complete records.
     """
     remove_unfinished(folder)
     intact = {}

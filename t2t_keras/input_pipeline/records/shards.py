@@ -140,11 +140,7 @@ def read_metadata(path: Path) -> ShardMetadata:
 
 
 def open_shard(path: Path, metadata: ShardMetadata) -> ShardArrays:
-    """Returns the arrays of a shard, checked by their sizes.
-
-    Args:
-        path: Folder of the shard.
-        metadata: Metadata that the arrays are checked against.
+    """Returns the arrays in a shard's folder, checked by the sizes in its metadata.
 
     Raises:
         DamagedShardError: If a file is missing or has another size.

@@ -188,14 +188,11 @@ class TokenizedCorpus:
 
 
 def token_positions(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns the positions of the tokens of some sentences, sentence by sentence.
+    """Returns the positions of the tokens of some sentences in turn, [tokens] int64.
 
     Args:
         starts: [n] integers, position of the first token of each sentence.
         lengths: [n] int64.
-
-    Returns:
-        [sum of lengths] int64.
 
     >>> token_positions(np.array([7, 2]), np.array([3, 1]))
     array([7, 8, 9, 2])

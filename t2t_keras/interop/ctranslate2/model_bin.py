@@ -39,9 +39,6 @@ class BinaryArrays(Arrays):
         spec: Name of the model's kind.
         revision: Number of the kind's revision.
 
-    Args:
-        path: The file.
-
     Raises:
         UserError: If it cannot be read.
     """

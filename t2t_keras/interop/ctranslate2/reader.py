@@ -22,14 +22,15 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
+    check_rows,
     embedding_options,
     read_settings,
+    transposed,
 )
 from t2t_keras.interop.known_positions import recognize
-from t2t_keras.interop.sentencepiece_pair import open_tokenizers
+from t2t_keras.interop.sentencepiece_pair import open_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
-from t2t_keras.text.piece_vocabulary import PieceVocabulary
 
 # Names of models, and their number of heads where no variable has it.
 _SPECS = MappingProxyType(
@@ -74,18 +75,14 @@ def read_ctranslate2(path: Path) -> ImportedModel:
     _check_options(arrays)
     arrays.check_all_used()
     own = path / "vocabulary.model"  # of an export of this project
-    tokenizers, spm_files = open_tokenizers(
-        path, (source.pieces, target.pieces), [own] if own.is_file() else None
+    vocabulary, spm_files = open_vocabulary(
+        path, source, target, [own] if own.is_file() else None
     )
     return ImportedModel(
         model=model,
         # The defaults of its translate_batch.
         decoding=DecodingConfig(beam_size=2, alpha=1.0, length_penalty="power"),
-        vocabulary=PieceVocabulary(
-            target.pieces,
-            tokenizers[1],
-            PieceVocabulary(source.pieces, tokenizers[0]),
-        ),
+        vocabulary=vocabulary,
         weights=weights,
         original_ids=target.original_ids,
         source_original_ids=None if source is target else source.original_ids,
@@ -151,11 +148,7 @@ def _read_vocabularies(
         rows = arrays.shape(table)[0]
         if config["unk_token"] not in pieces and len(pieces) == rows - 1:
             pieces.append(config["unk_token"])  # as CTranslate2 does
-        if len(pieces) != rows:
-            raise UserError(
-                f"{file} has {len(pieces)} pieces, and the model has {rows} rows for "
-                "them. It is the vocabulary of another model."
-            )
+        check_rows(file, pieces, rows)
         if config["eos_token"] not in pieces:
             raise UserError(f"{file} must have {config['eos_token']}.")
         ids = {piece: i for i, piece in enumerate(pieces)}
@@ -313,11 +306,8 @@ def _map_weights(
     if not _are_equal(arrays, output, theirs):
         weights["embedding/output_matrix"] = target.rows(arrays.reader(output))
     bias = "decoder/projection/bias"
-    read_bias = target.output_bias(
-        arrays.reader(bias) if bias in arrays.names else None
-    )
-    if read_bias is not None:
-        weights["embedding/output_bias"] = read_bias
+    has_bias = bias in arrays.names
+    weights |= target.output_bias(arrays.reader(bias) if has_bias else None)
     for stack in ("encoder", "decoder"):
         layer = 0
         while f"{stack}/layer_{layer}/ffn/linear_0/weight" in arrays.names:
@@ -356,7 +346,7 @@ def _map_layer(
     for theirs, ours in (("linear_0", "inner"), ("linear_1", "outer")):
         kernel = arrays.reader(f"{prefix}/ffn/{theirs}/weight")
         path = f"{prefix}/feed_forward/{ours}"
-        weights[f"{path}/kernel"] = _transposed(kernel)
+        weights[f"{path}/kernel"] = transposed(kernel)
         weights[f"{path}/bias"] = arrays.reader(f"{prefix}/ffn/{theirs}/bias")
     return weights
 
@@ -384,7 +374,7 @@ def _map_attention(
                 usual = (width / heads) ** -0.5
                 factor = arrays.scalar(f"{theirs}/queries_scale", usual) / usual
             rows = _part(kernel, part, len(group), factor)
-            weights[f"{ours}/{name}_kernel"] = _transposed(rows)
+            weights[f"{ours}/{name}_kernel"] = transposed(rows)
             if bias is not None:
                 path = f"{ours}/{name}_bias"
                 weights[path] = _part(bias, part, len(group), factor)
@@ -399,7 +389,3 @@ def _part(read: ReadArray, part: int, count: int, factor: float) -> ReadArray:
         return rows if factor == 1.0 else rows * np.float32(factor)
 
     return read_part
-
-
-def _transposed(read: ReadArray) -> ReadArray:
-    return lambda: read().T

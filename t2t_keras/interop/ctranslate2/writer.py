@@ -109,11 +109,7 @@ def _config(pieces: Sequence[str], architecture: Architecture) -> dict[str, Any]
 
 
 def _activation(specs: Any, name: str) -> Any:
-    """Returns CTranslate2's activation with a name of ours.
-
-    Raises:
-        UserError: If it has none.
-    """
+    """Returns CTranslate2's activation with a name of ours."""
     activations = {
         "relu": specs.Activation.RELU,
         "swish": specs.Activation.SWISH,

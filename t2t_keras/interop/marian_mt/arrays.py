@@ -39,12 +39,7 @@ _RESIDUAL_AXIS = (
 
 
 def make_arrays(model: Transformer, ids: Ids) -> dict[str, np.ndarray]:
-    """Returns the arrays of model.safetensors, in float32.
-
-    Args:
-        model: The model.
-        ids: From `number_ids`.
-    """
+    """Returns the arrays of model.safetensors, in float32, by ids of `number_ids`."""
     sizes = model.sizes
     own = {weight.path.split("/", 1)[1]: weight for weight in model.weights}
 

@@ -60,11 +60,7 @@ _OTHERS = frozenset(
 
 
 def read_generation(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings of generation_config.json, or those in config.json.
-
-    Args:
-        path: Folder of the model.
-        config: Content of config.json.
+    """Returns the settings of a folder's generation_config.json, or in config.json.
 
     Raises:
         UserError: If the file cannot be read.
@@ -79,12 +75,7 @@ def read_generation(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 def decoding_config(
     generation: Mapping[str, Any], target: IdMap
 ) -> tuple[DecodingConfig, list[str]]:
-    """Returns the settings of the search, and a warning for each that is not applied.
-
-    Args:
-        generation: From `read_generation`.
-        target: Ids of the target.
-    """
+    """Returns settings of the search, and a warning for each that is not applied."""
     alpha = generation.get("length_penalty")
     alpha = 1.0 if alpha is None else float(alpha)
     suppressed = [ids for ids, _ in _suppressed(generation)]

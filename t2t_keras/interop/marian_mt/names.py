@@ -43,12 +43,7 @@ class LayerName(NamedTuple):
 
 
 def layer_names(stack: str, layer: int) -> Iterator[LayerName]:
-    """Yields the arrays of a layer.
-
-    Args:
-        stack: "encoder" or "decoder".
-        layer: Number of the layer, from 0.
-    """
+    """Yields the arrays of a layer, numbered from 0, of the "encoder" or "decoder"."""
     theirs, ours = f"model.{stack}.layers.{layer}", f"{stack}/layer_{layer}"
     parts = [("self_attn", "attention", "attention_residual")]
     if stack == "decoder":

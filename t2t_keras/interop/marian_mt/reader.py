@@ -24,6 +24,7 @@ from t2t_keras.interop.imported_model import (
     embedding_options,
     new_piece,
     read_settings,
+    transposed,
 )
 from t2t_keras.interop.known_positions import rounding, sinusoids
 from t2t_keras.interop.marian_mt.generation import (
@@ -41,10 +42,9 @@ from t2t_keras.interop.marian_mt.names import (
     SHARED,
     layer_names,
 )
-from t2t_keras.interop.sentencepiece_pair import open_tokenizers
+from t2t_keras.interop.sentencepiece_pair import open_vocabulary
 from t2t_keras.interop.torch_file import TorchArrays
 from t2t_keras.settings.model_config import ModelConfig
-from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.vocabulary import PAD_ID
 
 # Settings that must have a value, and what a model with another one is.
@@ -94,18 +94,13 @@ def read_transformers(path: Path) -> ImportedModel:
         _forbid_last(weights)
     _check_ignored(arrays, config, tables)
     arrays.check_all_used()
-    tokenizers, spm_files = open_tokenizers(path, (source.pieces, target.pieces))
+    vocabulary, spm_files = open_vocabulary(path, source, target, skips_unknown=True)
     decoding, warnings = decoding_config(generation, target)
     optional = [path / f"{name}_config.json" for name in ("generation", "tokenizer")]
     return ImportedModel(
         model=_model_config(config, weights, start),
         decoding=decoding,
-        vocabulary=PieceVocabulary(
-            target.pieces,
-            tokenizers[1],
-            PieceVocabulary(source.pieces, tokenizers[0]),
-            skips_unknown=True,
-        ),
+        vocabulary=vocabulary,
         weights=weights,
         original_ids=target.original_ids,
         source_original_ids=None if source is target else source.original_ids,
@@ -178,9 +173,6 @@ def _find_start(
 
     A decoder that starts from padding starts from the zero vector, unless it was
     trained further with transformers, which then gives padding a vector.
-
-    Raises:
-        UserError: If it starts from an id that no piece has.
     """
     start = generation.get("decoder_start_token_id")
     start = config.get("decoder_start_token_id") if start is None else start
@@ -314,7 +306,7 @@ def _map_weights(
         for layer in range(config[f"{stack}_layers"]):
             for name in layer_names(stack, layer):
                 read = arrays.reader(name.theirs)
-                weights[name.ours] = _transpose(read) if name.is_kernel else read
+                weights[name.ours] = transposed(read) if name.is_kernel else read
     return weights
 
 
@@ -330,18 +322,10 @@ def _forbid_last(weights: dict[str, ReadWeight]) -> None:
     weights["embedding/output_bias"] = read_bias
 
 
-def _transpose(read: ReadArray) -> ReadArray:
-    return lambda: read().T
-
-
 def _check_ignored(
     arrays: Arrays, config: Mapping[str, Any], used: tuple[str, str]
 ) -> None:
-    """Checks arrays that repeat others, which older releases stored.
-
-    Raises:
-        UserError: If one is something else.
-    """
+    """Raises `UserError` unless copies, which older releases stored, are copies."""
     tables: dict[str, ReadArray] = {}
     if SHARED in arrays.names:
         arrays.read(SHARED)

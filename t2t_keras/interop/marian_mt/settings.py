@@ -139,12 +139,7 @@ def generation_config(
 
 
 def tokenizer_config(languages: tuple[str, str], is_shared: bool) -> dict[str, Any]:
-    """Returns the content of tokenizer_config.json.
-
-    Args:
-        languages: Codes of source and target language.
-        is_shared: Whether there is one vocabulary.
-    """
+    """Returns the content of tokenizer_config.json, for one vocabulary or for two."""
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": languages[0],

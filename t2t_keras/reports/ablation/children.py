@@ -51,7 +51,7 @@ class Children:
         poll: Callable[[], object] = lambda: None,
         resources: RunResources = ALL,
     ) -> int:
-        """Runs a program to its end and returns its exit status.
+        """Runs a program; returns its exit status, 128 and its number after a signal.
 
         Args:
             program: Name of the program, such as `train`.
@@ -59,9 +59,6 @@ class Children:
             log: File to which its output is appended.
             poll: Function to call every second while it runs.
             resources: Cores and GPUs that it may use.
-
-        Returns:
-            Its status; 128 and its number after a signal.
         """
         if self.signal_number is not None:
             return 128 + self.signal_number

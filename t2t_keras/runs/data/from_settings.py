@@ -151,10 +151,6 @@ def _open_record_texts(
 def read_links(config: DataConfig, corpus: Corpus) -> TokenizedSide | None:
     """Returns the links of --train_alignments, before filters; None without it.
 
-    Args:
-        config: The settings.
-        corpus: The corpus, before filters.
-
     Raises:
         UserError: If a file cannot be used, or its lines do not belong to the text.
     """

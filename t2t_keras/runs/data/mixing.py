@@ -7,7 +7,7 @@ import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.mixture import (
@@ -35,30 +35,6 @@ from t2t_keras.text.vocabulary import Vocabulary
 logger = logging.getLogger(__name__)
 
 
-class MixturePart(Protocol):
-    """A corpus that is trained on in addition to the main one."""
-
-    @property
-    def item(self) -> MixtureItem:
-        """Its names and rate in the settings."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of its training text."""
-        ...
-
-    def chunks(self) -> Iterator[TextChunk]:
-        """Yields its pairs as text, to learn a vocabulary from."""
-        ...
-
-    def tokenize(
-        self, vocabulary: Vocabulary, max_length: int, *, keep_text: bool
-    ) -> TokenizedCorpus:
-        """Returns its pairs as ids, at most `max_length` of a side."""
-        ...
-
-
 @dataclasses.dataclass(frozen=True)
 class TextPart:
     """A part that is text, from files or a dataset."""
@@ -72,13 +48,13 @@ class TextPart:
         return self.corpus.splits["train"].fingerprint
 
     def chunks(self) -> Iterator[TextChunk]:
-        """Yields its pairs as text."""
+        """Yields its pairs as text, to learn a vocabulary from."""
         return self.corpus.chunks("train")
 
     def tokenize(
         self, vocabulary: Vocabulary, max_length: int, *, keep_text: bool
     ) -> TokenizedCorpus:
-        """Returns its pairs as ids."""
+        """Returns its pairs as ids, at most `max_length` of a side."""
         return tokenize_corpus(
             self.corpus.pairs("train"),
             vocabulary,
@@ -157,6 +133,10 @@ class RecordsPart:
     @property
     def _spec(self) -> RecordSpec:
         return read_manifest(Path(self.item.name)).spec
+
+
+MixturePart = TextPart | RecordsPart
+"""A corpus that is trained on in addition to the main one."""
 
 
 def open_parts(

@@ -112,15 +112,7 @@ def check_text_of_records(
 def other_text_error(
     name: str, train: CorpusSplit, spec: RecordSpec, folder: Path, advice: str
 ) -> UserError:
-    """Returns the error for text that records were not made of.
-
-    Args:
-        name: The files, or the corpus.
-        train: The text.
-        spec: The records' specification.
-        folder: Directory of the records.
-        advice: Alternative to the old text.
-    """
+    """Returns the error for text that records were not made of, with advice."""
     return UserError(
         f"{name} is not the training text that the records in {folder} were made of: "
         f"its SHA-256 is {train.fingerprint[:12]}… ({train.num_pairs:,} pairs), "

@@ -1,7 +1,6 @@
 """Data of a run: corpus, vocabulary, token ids and batching strategy."""
 
 import dataclasses
-import functools
 import hashlib
 import logging
 import math
@@ -42,7 +41,6 @@ from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
-from t2t_keras.typing import BatchShape
 
 logger = logging.getLogger(__name__)
 
@@ -158,9 +156,6 @@ def _choose_tokenizer(
 
     All evaluations of a run are scored alike, or its early stop would compare different
     scores. So a run of an earlier release, whose run card has no tokenizer, keeps 13a.
-
-    Raises:
-        UserError: If this process will need a tokenizer that is not installed.
     """
     tokenize = training.tokenize
     if tokenize is None and model_dir.exists():
@@ -365,10 +360,17 @@ def _build_run_data(
             max_length=max_length,
         )
     batching = from_settings.build_batching_strategy(config.data, train, mixture)
-    count_rows = functools.partial(
-        _computed_rows, num_replicas, config.training.max_tokens_per_replica
+    max_tokens = config.training.max_tokens_per_replica
+    summary = batching_summary(
+        train,
+        batching,
+        lambda shape: computed_rows(
+            shape.rows,
+            max(shape.source_bound, shape.target_bound),
+            num_replicas=num_replicas,
+            max_tokens=max_tokens,
+        ),
     )
-    summary = batching_summary(train, batching, count_rows)
     logger.info(f"corpus {corpus.name}: {summary.describe()}")
     if mixture is not None:
         logger.info(mixing.describe(parts, mixture))
@@ -388,14 +390,4 @@ def _build_run_data(
         batching,
         summary,
         task,
-    )
-
-
-def _computed_rows(num_replicas: int, max_tokens: int | None, shape: BatchShape) -> int:
-    """Returns the rows that the devices compute for a batch, including padding rows."""
-    return computed_rows(
-        shape.rows,
-        max(shape.source_bound, shape.target_bound),
-        num_replicas=num_replicas,
-        max_tokens=max_tokens,
     )

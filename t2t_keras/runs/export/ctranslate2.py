@@ -24,15 +24,12 @@ _POSITIONS = 1024
 def export_ctranslate2(
     trained: TrainedModel, base: Path, quantization: str = "float32"
 ) -> Path:
-    """Writes a new version for CTranslate2, including the vocabulary.
+    """Writes a new version for CTranslate2, with the vocabulary; returns its directory.
 
     Args:
         trained: The model.
         base: Directory of the versions, each named by an integer.
         quantization: Storage type of the weights; see `write_ctranslate2`.
-
-    Returns:
-        The version's directory.
 
     Raises:
         UserError: As `write_ctranslate2`, and if the encoder's attention is

@@ -158,11 +158,7 @@ class ExportSettings(Settings):
         return cls(decoding.override(**search), **others)
 
     def check_formats(self, formats: Sequence[str]) -> None:
-        """Raises `UserError` if SavedModels lack a signature that is to be warmed up.
-
-        Args:
-            formats: Values of --format. Those that are no SavedModels are not checked.
-        """
+        """Raises `UserError` if SavedModels lack a signature to be warmed up."""
         for each in SAVED_MODELS:
             if each in formats:
                 select_warm_up(self.warm_up, self.signatures(each), each)
@@ -191,13 +187,7 @@ def check_packages(export_format: str) -> None:
 def check_one_model(
     export_format: str, ensemble_with: object, shortlist: object
 ) -> None:
-    """Raises `UserError` if a format is of one model with its whole vocabulary.
-
-    Args:
-        export_format: Name of the format.
-        ensemble_with: Whether it is asked to have the models of other runs, too.
-        shortlist: Whether it is asked to have a shortlist.
-    """
+    """Raises `UserError` if a format has no place for an ensemble or a shortlist."""
     if export_format in SAVED_MODELS:
         return
     for name, is_given in (("ensemble_with", ensemble_with), ("shortlist", shortlist)):
@@ -210,11 +200,7 @@ def check_one_model(
 
 
 def _names_of_warm_up(names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the values of --warm_up, each once.
-
-    Raises:
-        UserError: If there are none, or "all" or "none" beside others.
-    """
+    """Returns the values of --warm_up, each once."""
     stripped = tuple(dict.fromkeys(name.strip() for name in names))
     words = {ALL, NONE} & {*stripped}
     if not stripped or "" in stripped or (words and len(stripped) > 1):
@@ -228,12 +214,7 @@ def _names_of_warm_up(names: Sequence[str]) -> tuple[str, ...]:
 def select_warm_up(
     warm_up: Sequence[str], existing: Sequence[str], export_format: str
 ) -> tuple[str, ...]:
-    """Returns the names of the signatures that a server calls while it loads a version.
-
-    Args:
-        warm_up: Values of --warm_up.
-        existing: Names of the signatures of the export.
-        export_format: Format of the export, for the message.
+    """Returns the names of the signatures of an export that --warm_up chooses.
 
     Raises:
         UserError: If the export does not have one of these signatures.

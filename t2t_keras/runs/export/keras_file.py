@@ -12,17 +12,10 @@ from t2t_keras.runs.models import TrainedModel
 
 
 def export_keras(trained: TrainedModel, base: Path) -> Path:
-    """Writes a new version: model.keras, and the vocabulary beside it.
+    """Writes a new version, model.keras and the vocabulary; returns its directory.
 
     `keras.models.load_model` loads it on each backend on which the model runs. Before
     the version gets its name, it is loaded again and its weights are compared.
-
-    Args:
-        trained: The model.
-        base: Directory of the versions, each named by an integer.
-
-    Returns:
-        The version's directory.
 
     Raises:
         UserError: If the file has other weights than the model.

@@ -63,7 +63,7 @@ def export_saved_model(
     export_format: str,
     settings: ExportSettings,
 ) -> Path:
-    """Writes a new version and records it on the run card.
+    """Writes a new version, records it on the run card and returns its directory.
 
     Args:
         trained: The model.
@@ -71,9 +71,6 @@ def export_saved_model(
         export_format: "text" for text in and out; "ids" for token ids, which is never
             compiled by XLA.
         settings: Settings of the export.
-
-    Returns:
-        The version's directory.
 
     Raises:
         UserError: If the settings exceed what the model can do, the version fails
@@ -135,12 +132,7 @@ def _without_xla_for_ids(
 
 
 def _check_batching(path: Path, largest: int) -> None:
-    """Raises `UserError` if a server with these batching parameters refuses warm-up.
-
-    Args:
-        path: The batching parameters file, which may be missing.
-        largest: Rows of the largest warm-up request.
-    """
+    """Raises `UserError` if a server with these parameters refuses such a warm-up."""
     if not path.exists():
         return
     max_batch_size = read_max_batch_size(path)

@@ -39,7 +39,7 @@ def export_transformers(
     *,
     allow_approximate: bool = False,
 ) -> Path:
-    """Writes a new version: a folder that transformers loads as a MarianMTModel.
+    """Writes a new version, a MarianMTModel of transformers, and returns its directory.
 
     Before it gets its name, it is read again and compared with the model.
 
@@ -48,9 +48,6 @@ def export_transformers(
         base: Directory of the versions, each named by an integer.
         decoding: Settings of the search, for generation_config.json.
         allow_approximate: Whether to write a model that MarianMT computes otherwise.
-
-    Returns:
-        The version's directory.
 
     Raises:
         UserError: If MarianMT has no such model; or it has only a similar one, and
@@ -117,13 +114,6 @@ def _measure_difference(folder: Path, trained: TrainedModel) -> tuple[float, flo
 
     The folder is read again as its format says, and both models compute the logits of
     random sentences. Both have the same ids, except that of padding.
-
-    Args:
-        folder: Folder of the written model.
-        trained: The model that it was written from.
-
-    Raises:
-        UserError: As `read_transformers`.
     """
     written = _read_again(folder)
     vocabulary = trained.vocabulary

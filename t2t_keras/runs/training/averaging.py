@@ -24,16 +24,16 @@ def average_checkpoints(
 ) -> CheckpointState:
     """Averages the checkpoints that the options choose.
 
-    Args:
-        model_dir: Directory of the run.
-        options: Which checkpoints.
-
     Raises:
-        UserError: As `average_best` and `average_range`.
+        UserError: If this is no model directory, or there are too few checkpoints.
     """
     if options.best is not None:
         return average_best(model_dir, options.best)
-    return average_range(model_dir, options.last, options.from_step, options.to_step)
+    model_dir.config()  # raises if this is not a model directory
+    model_dir.check_writable()
+    steps = steps_in(model_dir.checkpoints)
+    selected = select_steps(steps, options.last, options.from_step, options.to_step)
+    return average_steps(model_dir, selected)
 
 
 def average_best(
@@ -41,10 +41,6 @@ def average_best(
     count: int,
 ) -> CheckpointState:
     """Averages the `count` checkpoints with the best monitored score, from best/.
-
-    Args:
-        model_dir: Directory of the run.
-        count: Number of checkpoints.
 
     Raises:
         UserError: If this is no model directory, or best/ has too few checkpoints.
@@ -103,31 +99,6 @@ def _averaged_steps(path: Path) -> list[int]:
         return list(read_state(path).averaged)
     except UserError:
         return []
-
-
-def average_range(
-    model_dir: ModelDir,
-    last: int | None = None,
-    from_step: int | None = None,
-    to_step: int | None = None,
-) -> CheckpointState:
-    """Averages the checkpoints of a range of steps, or the newest of them.
-
-    Args:
-        model_dir: Directory of the run.
-        last: Number of newest checkpoints in the range to average. Default: all.
-        from_step: First step of the range. Default: 0.
-        to_step: Last step of the range. Default: that of the newest checkpoint.
-
-    Raises:
-        UserError: If this is not a model directory, or the range has too few
-            checkpoints.
-    """
-    model_dir.config()  # raises if this is not a model directory
-    model_dir.check_writable()
-    steps = steps_in(model_dir.checkpoints)
-    selected = select_steps(steps, last, from_step, to_step)
-    return average_steps(model_dir, selected)
 
 
 def select_steps(

@@ -223,11 +223,6 @@ def check_fit(
 ) -> None:
     """Checks the settings that name weights or pieces, without computing a weight.
 
-    Args:
-        config: The settings.
-        vocabulary: Vocabulary of the new run.
-        source: Source of the initial weights; None for random ones.
-
     Raises:
         UserError: As `Vocabulary.symbol_ids`, `find_decoder_start`, `freeze`,
             `Initializer.select` and, with --init_optimizer, `Source.find_moments`.

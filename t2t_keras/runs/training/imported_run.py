@@ -2,21 +2,18 @@
 
 import dataclasses
 import logging
-import platform
 import shlex
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import atomic_folder, file_sha256
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.imported_weights import load_weights
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
-from t2t_keras.runs.model_dir import ModelDir, package_versions
+from t2t_keras.runs.model_dir import ModelDir, initial_entries
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.tokenizers import WordTokenizer
@@ -25,7 +22,6 @@ from t2t_keras.training.checkpoints import CheckpointState
 
 logger = logging.getLogger(__name__)
 
-_PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 _UNKNOWN_LANGUAGE = "und"  # "undetermined" in ISO 639-2
 
 
@@ -98,11 +94,7 @@ def _warn_of_pieces(vocabulary: PieceVocabulary) -> list[str]:
 
 
 def load_model(imported: ImportedModel, config: ExperimentConfig) -> Transformer:
-    """Returns the model with the weights of the source.
-
-    Args:
-        imported: The source.
-        config: From `ImportedModel.config`.
+    """Returns the model of `ImportedModel.config` with the weights of the source.
 
     Raises:
         UserError: As `write_model_dir`.
@@ -129,12 +121,7 @@ def _run_card(imported: ImportedModel, source_format: str) -> Mapping[str, Any]:
     if imported.source_original_ids is not None:
         entry["source_original_ids"] = list(imported.source_original_ids)
     return {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {
-            "t2t_keras": __version__,
-            "python": platform.python_version(),
-            **package_versions(_PACKAGES),
-        },
+        **initial_entries(),
         "import": entry,
         "vocabulary": {
             "size": imported.vocabulary.size,

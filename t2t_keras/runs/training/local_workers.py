@@ -12,15 +12,11 @@ from t2t_keras.runs.training.workers import free_ports
 
 
 def launch_local(num_workers: int, arguments: Sequence[str]) -> int:
-    """Starts workers, waits for all of them, and returns their highest exit status.
+    """Starts workers of `train`, waits for all, and returns their highest exit status.
 
     Each is a process of `python -m t2t_keras.train` with the TF_CONFIG that its host
     would have. Their output lines are printed here, prefixed with the worker's number
     except for the first worker. SIGINT and SIGTERM are forwarded to all of them.
-
-    Args:
-        num_workers: Number of processes.
-        arguments: Command-line arguments of `train`.
     """
     addresses = [f"localhost:{port}" for port in free_ports(num_workers)]
     workers: list[subprocess.Popen[str]] = []

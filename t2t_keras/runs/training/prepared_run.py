@@ -3,14 +3,11 @@
 import dataclasses
 import logging
 import os
-import platform
 import shlex
-import time
 from typing import Any
 
-from t2t_keras import __version__
 from t2t_keras.runs.data.run_data import RunData, open_data, resolve_epochs
-from t2t_keras.runs.model_dir import ModelDir, package_versions
+from t2t_keras.runs.model_dir import ModelDir, initial_entries
 from t2t_keras.runs.models import check_class, describe_class
 from t2t_keras.runs.tasks import Task, TranslationTask
 from t2t_keras.runs.training.fine_tuning import check_fit
@@ -19,8 +16,6 @@ from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.checkpoints import steps_in
 
 logger = logging.getLogger(__name__)
-
-_PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 
 
 def find_source(config: ExperimentConfig, model_dir: ModelDir) -> Source | None:
@@ -115,12 +110,7 @@ def _initial_run_card(
     return {
         **({} if source is None else {"init": source.run_card_entry()}),
         **({} if own_class is None else {"model": own_class}),
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {
-            "t2t_keras": __version__,
-            "python": platform.python_version(),
-            **package_versions(_PACKAGES),
-        },
+        **initial_entries(),
         "seed": config.training.seed,
         "corpus": {
             "name": data.corpus.name,

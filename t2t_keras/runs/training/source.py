@@ -82,11 +82,7 @@ class Source:
 
 
 def open_source(init_from: str, model_dir: ModelDir) -> Source:
-    """Returns the source that --init_from names.
-
-    Args:
-        init_from: A model directory, or the folder of a checkpoint in one.
-        model_dir: Directory of the new run.
+    """Returns the source that --init_from names: a run, or the folder of a checkpoint.
 
     Raises:
         UserError: If there is no such run or checkpoint, it is damaged, it is the new
@@ -142,10 +138,6 @@ def other_meanings(model: ModelConfig, source: Source) -> list[str]:
     """Returns warnings of settings that the same weights had other values of.
 
     They have no shape, so such weights are loaded without an error.
-
-    Args:
-        model: Settings of the new run's model.
-        source: The checkpoint.
     """
     values = [
         (name, getattr(source.model, name), getattr(model, name))

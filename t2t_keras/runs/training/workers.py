@@ -45,9 +45,6 @@ _LOST_WORKER_ERRORS = (
 def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
     """Returns the strategy to train with. Call it before TensorFlow computes anything.
 
-    Args:
-        config: The training settings.
-
     Raises:
         UserError: If the requested devices or the cluster are not available.
     """

@@ -50,11 +50,7 @@ def check_shortlist(path: str | os.PathLike[str] | None, size: int | None) -> No
 
 
 def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> None:
-    """Checks that runs can translate together, without importing TensorFlow.
-
-    Args:
-        model_dir: Directory of a run.
-        ensemble_with: Other model directories, or folders of checkpoints in some.
+    """Checks that runs and checkpoints can translate together, without TensorFlow.
 
     Raises:
         UserError: If one of them is no run, or its vocabulary or a setting that gives
@@ -179,16 +175,7 @@ def load(
 def _with_shortlist(
     trained: Any, path: str | os.PathLike[str] | None, size: int | None = None
 ) -> Any:
-    """Returns a `TrainedModel`, its searches restricted to shortlists if given.
-
-    Args:
-        trained: The model.
-        path: File of `make_shortlist`; None for no restriction.
-        size: Number of tokens in the shortlist of a sentence. Default: 1,000.
-
-    Raises:
-        UserError: As `read_lexicon`; or if the size leaves only special ids.
-    """
+    """Returns a `TrainedModel`, its searches restricted to shortlists if given."""
     if path is None:
         return trained
     from t2t_keras.decoding.shortlist import NUM_SPECIAL_IDS, Shortlist

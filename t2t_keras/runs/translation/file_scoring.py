@@ -311,12 +311,7 @@ def _read_trees(
 ) -> list[tuple[str, str]]:
     """Returns words and symbols of each tree, cleaned as a treebank's for training.
 
-    Args:
-        task: The parser's task.
-        names: The files.
-        flag: Name of their flag, for warnings.
-        expected: Number of trees. If it is that of the lines, an empty line is a
-            sentence without a tree. Default: any number.
+    If as many are `expected` as there are lines, an empty line has no tree.
     """
     read = cast(TreeReader, task.read_trees)
     lines = [line.encode() for line in _read_text(names, flag)]

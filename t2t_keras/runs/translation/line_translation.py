@@ -1,13 +1,12 @@
 """Translation of a stream of lines: by beam search or sampling, prefixes, reranking."""
 
-import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, NamedTuple
+from typing import IO
 
 from t2t_keras.errors import UserError, check_text
-from t2t_keras.files.lines import Line, chunks, open_output
+from t2t_keras.files.lines import Line, chunks
 from t2t_keras.runs import models
 from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.runs.translation.word_aligner import WordAligner, build_aligner
@@ -125,44 +124,16 @@ def _add_tag(tag: str | None, text: str | bytes) -> str | bytes:
     return f"{tag} {text}" if isinstance(text, str) else tag.encode() + b" " + text
 
 
-class TranslationOutputs(NamedTuple):
-    """Files for translations, and for a line of links for each translated line."""
-
-    translations: IO[str]
-    alignments: IO[str] | None
-
-
-def open_outputs(
-    translations: str, alignments: str | None, stack: contextlib.ExitStack
-) -> TranslationOutputs:
-    """Returns the open files, which `stack` closes.
-
-    Args:
-        translations: Path of the file, or "-" for standard output.
-        alignments: Likewise; None for no alignments.
-        stack: Closes the files.
-
-    Raises:
-        UserError: If one cannot be created.
-    """
-    output = stack.enter_context(open_output(translations))
-    links = stack.enter_context(open_output(alignments)) if alignments else None
-    return TranslationOutputs(output, links)
-
-
 def write_translations(
     translated: Iterable[TranslatedLine],
-    outputs: TranslationOutputs,
+    output: IO[str],
+    links: IO[str] | None,
     numbered: bool,
     with_scores: bool,
 ) -> None:
-    """Writes a line for each translation, with fields separated by tabs.
+    """Writes a line for each translation, of fields separated by tabs, and flushes.
 
-    Args:
-        translated: The translations of each line.
-        outputs: Files, flushed after each line.
-        numbered: Whether the number of the line comes first.
-        with_scores: Whether score and log probability precede the text.
+    A second file, `links`, gets a line of links for each translated line.
     """
     for number, line in enumerate(translated, start=1):
         if line.truncated:
@@ -171,7 +142,7 @@ def write_translations(
             fields = [str(number)] if numbered else []
             if with_scores:
                 fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
-            outputs.translations.write("\t".join([*fields, hypothesis.text]) + "\n")
-        outputs.translations.flush()
-        if outputs.alignments is not None:
-            outputs.alignments.write(format_links(line.alignment or ()) + "\n")
+            output.write("\t".join([*fields, hypothesis.text]) + "\n")
+        output.flush()
+        if links is not None:
+            links.write(format_links(line.alignment or ()) + "\n")

@@ -3,16 +3,16 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.runs import models
-from t2t_keras.text.padding import pad_sentences, shift_right
+from t2t_keras.text.padding import pad_sentences, shift_right, trace_on_ids
 from t2t_keras.text.reading import TextReader
 
 # Maximum attention weights of a batch, over both stacks: 64 MB of float32.
@@ -20,20 +20,11 @@ MAX_WEIGHTS_PER_BATCH = 1 << 24
 
 
 class MapMaker:
-    """Computes the attention maps of sentences with a trained model.
-
-    Args:
-        trained: The model.
-    """
+    """Computes the attention maps of sentences with a trained model."""
 
     def __init__(self, trained: models.TrainedModel):
         model = trained.model
-        ids = tf.TensorSpec([None, None], tf.int32)
-        self._compute = tf.function(
-            lambda source, shifted: attention_maps(model, source, shifted),
-            input_signature=[ids, ids],
-            autograph=False,
-        )
+        self._compute = trace_on_ids(functools.partial(attention_maps, model))
         self._vocabulary = trained.vocabulary
         longest = models.longest_source(model)
         self._source_reader = TextReader(trained.vocabulary.source, longest)
@@ -72,13 +63,7 @@ class MapMaker:
 def map_sentence(
     trained: models.TrainedModel, source: str, target: str | None = None
 ) -> SentenceMaps:
-    """Returns the attention maps of a sentence and its translation.
-
-    Args:
-        trained: The model, which keeps its graphs.
-        source: The sentence.
-        target: Its translation. Default: the model's own.
-    """
+    """Returns the maps of a sentence and its translation; by default the model's."""
     adapter = trained.task.text_adapter(splits_words=True)
     source = trained.vocabulary.source.normalize(adapter.source(source))
     if target is None:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_keras.decoding.transformer_search import target_log_probs
 from t2t_keras.errors import UserError, check_list
 from t2t_keras.runs import models
-from t2t_keras.text.padding import pad_sentences
+from t2t_keras.text.padding import pad_sentences, trace_on_ids
 from t2t_keras.text.reading import TextReader
 from t2t_keras.translation.translator import batch_by_length
 
@@ -61,14 +60,9 @@ def score_pairs(
         (*sources.read(adapter.source(source)), *targets.read(target))
         for source, target in pairs
     ]
-    ids = tf.TensorSpec([None, None], tf.int32)
     compute = trained.keep(
         "score",
-        lambda: tf.function(
-            functools.partial(target_log_probs, trained.model),
-            input_signature=[ids, ids],
-            autograph=False,
-        ),
+        lambda: trace_on_ids(functools.partial(target_log_probs, trained.model)),
     )
     scores: dict[int, PairScore] = {}
     lengths = [max(len(source), len(target)) for source, _, target, _ in tokenized]

@@ -97,11 +97,7 @@ class TranslationRequest(Settings):
                 )
 
     def check_search(self, search: Mapping[str, Any]) -> None:
-        """Raises `UserError` if settings of the search are given that sampling lacks.
-
-        Args:
-            search: Settings of the search by name; None for one that is not given.
-        """
+        """Raises `UserError` if settings are given that sampling lacks."""
         if self.sample is not None and search.get("beam_size") is not None:
             raise UserError(
                 "--beam_size is not for --sample: it has no beam. Leave it out; "

@@ -44,6 +44,7 @@ from t2t_keras.runs.tasks import (
 )
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.decoding_config import DecodingConfig
+from t2t_keras.text.padding import trace_on_ids
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.training.step import build_evaluator, loss_sums
 from t2t_keras.translation.translator import TranslatedLine
@@ -272,12 +273,7 @@ def evaluate_flags(config: ExperimentConfig) -> str:
 
 
 def format_references(test_set: TestSet, task: Task) -> list[str]:
-    """Returns the references in the format of outputs: bracketed trees for a parser.
-
-    Args:
-        test_set: Sentence pairs, possibly from a treebank.
-        task: Task of the run.
-    """
+    """Returns the references in the format of outputs: bracketed trees for a parser."""
     adapter = task.text_adapter(splits_words=False)
     return [
         adapter.answer(line.decode(errors="replace"), reference)
@@ -414,12 +410,7 @@ def _mean_log_loss(trained: models.TrainedModel, batches: EvaluationBatches) -> 
     """Returns the mean of -log p of the target tokens, without label smoothing."""
     model = trained.search_model
     if isinstance(model, Ensemble):
-        ids = tf.TensorSpec([None, None], tf.int32)
-        compute = tf.function(
-            functools.partial(target_log_probs, model),
-            input_signature=[ids, ids],
-            autograph=False,
-        )
+        compute = trace_on_ids(functools.partial(target_log_probs, model))
         log_prob, tokens = 0.0, 0
         for batch in batches:
             targets = batch[DECODER_TARGET_TOKENS]

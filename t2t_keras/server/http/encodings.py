@@ -20,9 +20,6 @@ class AcceptedEncodings:
 
     What compresses answers looks for the name of an encoding alone, and would find it
     in "gzip;q=0".
-
-    Args:
-        app: The application.
     """
 
     def __init__(self, app: ASGIApp):

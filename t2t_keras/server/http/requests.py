@@ -131,13 +131,7 @@ class BodyReader:
 
 
 class BodyLimits:
-    """ASGI middleware that reads each body before the application runs.
-
-    Args:
-        app: The application.
-        max_bytes: Largest body.
-        timeout_seconds: Longest time in which a body must arrive.
-    """
+    """ASGI middleware that reads each body, in limits, before the application runs."""
 
     def __init__(self, app: ASGIApp, max_bytes: int, timeout_seconds: float):
         self._app = app

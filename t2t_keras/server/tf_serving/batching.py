@@ -178,7 +178,7 @@ class BatchScheduler:
         process: Process,
         options: BatchingOptions | None = None,
     ) -> Sequence[QueuedRequest]:
-        """Puts a request into the queue of its kind.
+        """Puts a request into the queue of its kind; returns its tasks, usually one.
 
         Args:
             kind: Only tasks of one kind are run together.
@@ -186,9 +186,6 @@ class BatchScheduler:
             split: From sizes that sum to `size` to a task for each.
             process: Runs tasks and finishes every one of them; may not raise.
             options: Sizes and times of the kind; None for those of the scheduler.
-
-        Returns:
-            The tasks that the request was split into, usually one.
 
         Raises:
             ServingError: INVALID_ARGUMENT if it is too large, UNAVAILABLE if the

@@ -17,10 +17,8 @@ from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.server.tf_serving.batching import BatchingOptions
 from t2t_keras.server.tf_serving.errors import invalid_argument
 from t2t_keras.serving.config_protos import (
-    batching_parameters,
-    monitoring_config,
+    empty_message,
     read_text_proto,
-    ssl_config,
 )
 
 # TensorFlow Serving's default.
@@ -56,11 +54,7 @@ def read_models(path: str) -> ModelServerConfig:
 def check_models(
     config: ModelServerConfig, current: Mapping[str, ModelConfig]
 ) -> dict[str, ModelConfig]:
-    """Returns the models of a configuration by their names.
-
-    Args:
-        config: Requested models.
-        current: Models that are served now, by name.
+    """Returns the models of a configuration by name, checked against the current ones.
 
     Raises:
         ServingError: INVALID_ARGUMENT if it cannot be served.
@@ -134,16 +128,12 @@ def _platform(model: ModelConfig) -> str:
 
 
 def read_batching(path: str, num_batch_threads: int) -> BatchingOptions:
-    """Returns the settings in a file of batching parameters.
-
-    Args:
-        path: File with a text `BatchingParameters`; "" for all defaults.
-        num_batch_threads: Default of the setting with this name.
+    """Returns the settings in a file of `BatchingParameters`; the defaults for "".
 
     Raises:
         UserError: If the file cannot be read, or the sizes do not fit one another.
     """
-    parameters = batching_parameters()
+    parameters = empty_message("BatchingParameters")
     if path:
         read_text_proto(path, parameters)
 
@@ -199,7 +189,7 @@ def read_credentials(path: str) -> grpc.ServerCredentials:
     Raises:
         UserError: If the file cannot be read, or its keys cannot be used.
     """
-    config = read_text_proto(path, ssl_config())
+    config = read_text_proto(path, empty_message("SSLConfig"))
     if not config.server_key or not config.server_cert:
         raise UserError(f"{path}: server_key and server_cert are required.")
     credentials = grpc.ssl_server_credentials(
@@ -228,7 +218,9 @@ def read_metrics_path(path: str) -> str:
     Raises:
         UserError: If the file cannot be read.
     """
-    prometheus = read_text_proto(path, monitoring_config()).prometheus_config
+    prometheus = read_text_proto(
+        path, empty_message("MonitoringConfig")
+    ).prometheus_config
     if prometheus.path and not prometheus.path.startswith("/"):
         raise UserError(f"{path}: a path begins with /. Received: {prometheus.path}")
     return (prometheus.path or METRICS_PATH) if prometheus.enable else ""

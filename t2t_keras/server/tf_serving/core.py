@@ -54,13 +54,7 @@ class ServerCore:
         timeout_seconds: float | None = None,
         cancel_token: CancelToken | None = None,
     ) -> Any:
-        """Runs a signature; returns a `PredictResponse`.
-
-        Args:
-            request: A `PredictRequest`.
-            timeout_seconds: Time left for the request; None for no limit.
-            cancel_token: Keeps a run that waits from being begun.
-        """
+        """Runs a signature; arguments and result are those of `predict`."""
         spec = _model_spec(request)
         with self.models.use(spec) as (number, servable):
             latency = self.metrics.runtime_latency.labels(spec.name, "Predict", "TF1")

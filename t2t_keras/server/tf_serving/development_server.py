@@ -92,10 +92,6 @@ def running_server(
     While it drains, requests under way are finished, new ones are refused, and health
     checks report NOT_SERVING.
 
-    Args:
-        settings: Models, port and limits.
-        translation_api: Settings of the translation API; None for none.
-
     Raises:
         UserError: If a file cannot be used, no version of a model can be loaded, or
             the port is taken.

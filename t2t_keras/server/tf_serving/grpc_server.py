@@ -68,14 +68,7 @@ class GrpcOptions:
 
 
 class GrpcServer:
-    """gRPC server; every method is to be called in the event loop.
-
-    Args:
-        core: Answers the requests.
-        workers: Run those that take long.
-        health: Answers health checks.
-        options: Address and limits.
-    """
+    """gRPC server; every method is to be called in the event loop."""
 
     def __init__(
         self,

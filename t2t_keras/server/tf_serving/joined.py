@@ -60,7 +60,7 @@ class JoinedRun:
         timeout_seconds: float | None = None,
         cancel_token: CancelToken | None = None,
     ) -> list[np.ndarray]:
-        """Waits for a batch to run, and returns the rows of this request.
+        """Waits for a batch to run, and returns this request's rows, [B, ...] each.
 
         Args:
             feeds: Tensor names, and [B, ...] each, with one B.
@@ -68,9 +68,6 @@ class JoinedRun:
             timeout_seconds: Maximum time to wait; None for no limit.
             cancel_token: Ends the waiting when it is canceled. A request that is not
                 in a batch yet does not run; a batch is finished.
-
-        Returns:
-            [B, ...] each.
 
         Raises:
             ServingError: If the request cannot be in a batch, the queue is full, the

@@ -15,11 +15,7 @@ _BYTES = "_bytes"
 
 
 def from_response(response: Any, by_rows: bool) -> bytes:
-    """Returns the body of an answer.
-
-    Args:
-        response: A `PredictResponse`.
-        by_rows: Whether the request was in row format.
+    """Returns the body of an answer to a request by rows, or by columns.
 
     Raises:
         ServingError: If outputs have no rows, or different numbers of them.

@@ -62,11 +62,7 @@ def parse_body(body: bytes) -> PredictBody:
 
 
 def to_request(body: PredictBody, inputs: Mapping[str, Any]) -> Any:
-    """Returns a `PredictRequest` without model.
-
-    Args:
-        body: Parts of the body.
-        inputs: `TensorInfo`s of the signature's inputs by name.
+    """Returns a `PredictRequest` without model, by the `TensorInfo`s of its inputs.
 
     Raises:
         ServingError: If the tensors are not those of the signature.

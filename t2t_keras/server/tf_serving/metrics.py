@@ -98,13 +98,7 @@ class Metrics:
 
     @contextlib.contextmanager
     def request(self, model_name: str, method: str, protocol: str) -> Iterator[None]:
-        """Counts the request in the block, and its time if it succeeds.
-
-        Args:
-            model_name: Name of the model.
-            method: "Predict" or, with REST, "predict".
-            protocol: "GRPC" or "REST".
-        """
+        """Counts a request over "GRPC" or "REST", and its time if it succeeds."""
         status = "OK"
         latency = self.request_latency.labels(model_name, method, protocol)
         try:

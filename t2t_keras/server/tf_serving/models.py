@@ -67,12 +67,7 @@ class Problems:
 
 
 class Models:
-    """Models of a server.
-
-    Args:
-        load: Function that loads the version in a directory.
-        options: Settings of the watch.
-    """
+    """Models of a server; `load` loads the version in a directory."""
 
     def __init__(self, load: Callable[[Path], Servable], options: WatchOptions):
         self._load = load
@@ -87,15 +82,12 @@ class Models:
         self._watch: Watch | None = None
 
     def configure(self, config: Any, starting: bool = False) -> list[str]:
-        """Replaces the models by those of a `ModelServerConfig`.
+        """Replaces the models by those of `config`; returns names not available yet.
 
         Args:
             config: The new list of models.
             starting: Whether the server is starting, and waits for folders and versions
                 that are missing.
-
-        Returns:
-            The names of the models that are not available yet.
 
         Raises:
             ServingError: If the configuration is invalid, or a new model has no version
@@ -122,11 +114,7 @@ class Models:
             return [name for name in configs if not self._models[name].available()]
 
     def start_watching(self, on_end: Callable[[], None] = lambda: None) -> None:
-        """Starts to check the folders at intervals.
-
-        Args:
-            on_end: Called if that should end before `close`.
-        """
+        """Starts to check the folders; calls `on_end` if that ends before `close`."""
         seconds = self._options.poll_seconds
         if seconds > 0:
             self._watch = Watch(self._look_if_open, seconds, on_end)
@@ -219,11 +207,7 @@ class Models:
         )
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Unloads everything.
-
-        Args:
-            timeout_seconds: Longest wait for requests; then they are canceled.
-        """
+        """Unloads everything; cancels requests that take longer than a time."""
         if self._watch is not None:
             self._watch.close()
         with self._configuring:

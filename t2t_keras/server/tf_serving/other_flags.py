@@ -74,11 +74,7 @@ class UnsupportedFlags(Settings):
 def check_other_flags(
     ignored: Mapping[str, Any], unsupported: Mapping[str, Any]
 ) -> list[str]:
-    """Returns a line for each of the flags that was given.
-
-    Args:
-        ignored: The values that were given of `IgnoredFlags`, by name.
-        unsupported: Those of `UnsupportedFlags`.
+    """Returns a line for each of `IgnoredFlags` and `UnsupportedFlags` that was given.
 
     Raises:
         UserError: If one is not supported, and its value is not false.

@@ -118,9 +118,6 @@ class ModelVersions:
     def use(self, number: int | None) -> Iterator[tuple[int, Servable]]:
         """Yields a version's number and its model, which stays loaded until the exit.
 
-        Args:
-            number: Version number; `None` for the largest that is available.
-
         Raises:
             ServingError: NOT_FOUND if it is not available.
         """

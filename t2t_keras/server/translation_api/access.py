@@ -22,9 +22,6 @@ _WINDOW_SECONDS = 60.0
 class Access:
     """Check of a request's API key and of its client's rate.
 
-    Args:
-        settings: Limits, and the file of keys.
-
     Raises:
         UserError: If the file of keys cannot be used.
     """
@@ -36,12 +33,7 @@ class Access:
         self._keys = ApiKeyFile(path) if path else None
 
     def check(self, request: Request, fields: Mapping[str, Any], cost: int = 1) -> None:
-        """Counts a request.
-
-        Args:
-            request: The request.
-            fields: Its fields, for the key.
-            cost: Number of requests that it counts for.
+        """Counts a request, which may have a key among its fields, as `cost` requests.
 
         Raises:
             HttpError: 403 for a wrong key, 400 for a missing one, 429 for too many
@@ -82,9 +74,6 @@ class RateLimiter:
     """Counter of the requests of each client within the last minute.
 
     Clients are forgotten a minute after their last request. For one thread.
-
-    Args:
-        clock: Function that returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):

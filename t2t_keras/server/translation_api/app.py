@@ -23,7 +23,7 @@ from t2t_keras.server.http.requests import (
 from t2t_keras.server.translation_api.access import Access
 from t2t_keras.server.translation_api.backend import (
     BUSY_SECONDS,
-    Backend,
+    GrpcBackend,
     backend_error,
 )
 from t2t_keras.server.translation_api.interface_description import describe_interface
@@ -51,7 +51,9 @@ _PREFLIGHT_SECONDS = 24 * 60 * 60
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def translation_app(backend: Backend, settings: TranslationApiSettings) -> Starlette:
+def translation_app(
+    backend: GrpcBackend, settings: TranslationApiSettings
+) -> Starlette:
     """Returns the ASGI app, whose threads end with its lifespan.
 
     Args:
@@ -155,7 +157,7 @@ def _with_errors(endpoint: Endpoint) -> Endpoint:
 class _Endpoints:
     """Endpoints, with what they share."""
 
-    def __init__(self, backend: Backend, settings: TranslationApiSettings):
+    def __init__(self, backend: GrpcBackend, settings: TranslationApiSettings):
         self._settings = settings
         self._service = TranslationService(backend, settings)
         self._access = Access(settings)

@@ -1,7 +1,6 @@
 """Models behind the API: calls to a gRPC server of exports."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import grpc
 
@@ -20,34 +19,11 @@ from t2t_keras.serving.client.translation_client import (
 BUSY_SECONDS = 1
 
 
-class Backend(Protocol):
-    """Models by name. Methods block, are called from threads, and raise `ServerError`.
-
-    Sentences of a call fit one batch.
-    """
-
-    def translate(self, model: str, sentences: Sequence[str]) -> list[TranslatedText]:
-        """Returns the best translation of each sentence."""
-        ...
-
-    def translate_n_best(
-        self, model: str, sentences: Sequence[str]
-    ) -> list[list[TranslatedText]]:
-        """Returns as many translations of each as the model gives, best first."""
-        ...
-
-    def attention(
-        self, model: str, sources: Sequence[str], targets: Sequence[str]
-    ) -> list[CrossAttention]:
-        """Returns the attention of each target to its source."""
-        ...
-
-
 class GrpcBackend:
-    """Models on a server of TensorFlow Serving, or of `t2t_keras.serve`.
+    """Models by name, on a server of TensorFlow Serving, or of `t2t_keras.serve`.
 
-    Args:
-        settings: Server, models and limits. It is connected to at the first call.
+    Methods block, are called from threads, and raise `ServerError`. Sentences of a call
+    fit one batch.
 
     Raises:
         UserError: If the address or the file of certificates cannot be used.

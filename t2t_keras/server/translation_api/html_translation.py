@@ -1,6 +1,7 @@
 """Translation of HTML: tags stay in place, or move with their words."""
 
 import collections
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 import grpc
@@ -28,21 +29,15 @@ from t2t_keras.server.translation_api.text_translation import split_text
 from t2t_keras.serving.client.errors import ServerError
 
 
+@dataclasses.dataclass(eq=False)
 class _Sentence:
-    """Sentence of a run.
+    """Sentence of a run: its text, start and end in the run's, and spacing after it."""
 
-    Attributes:
-        text: The sentence.
-        span: Its start and end in the run's text.
-        space: Spacing after it.
-        elements: Elements whose tags move with its words.
-    """
-
-    def __init__(self, text: str, span: Span, space: str):
-        self.text = text
-        self.span = span
-        self.space = space
-        self.elements: list[Element] = []
+    text: str
+    span: Span
+    space: str
+    elements: list[Element] = dataclasses.field(default_factory=list)
+    """Elements whose tags move with its words."""
 
 
 def translate_documents(

@@ -18,10 +18,6 @@ def text_boundary(inline: Sequence[Token], text: str) -> int:
 
     Between two links, or where style is what separates texts, there may be no space:
     `<a>Home</a><a>News</a>`, `<b>Name</b><i>Anna</i>`.
-
-    Args:
-        inline: Tokens before the text.
-        text: The text.
     """
     start = len(inline)
     while start and inline[start - 1].kind in (html_tokens.START, html_tokens.END):

@@ -22,9 +22,6 @@ _GRACE_SECONDS = 25
 def running_translation_api(settings: TranslationApiSettings) -> Iterator[int]:
     """Yields the port of a server that answers; drains it at the end.
 
-    Args:
-        settings: Language pairs, addresses and limits.
-
     Raises:
         UserError: If the port is taken, or a setting or file cannot be used.
     """
@@ -42,9 +39,6 @@ def serve_translation_api(settings: TranslationApiSettings) -> int:
     """Serves until SIGINT or SIGTERM; returns the signal's number.
 
     To be called in the main thread. Errors are those of `running_translation_api`.
-
-    Args:
-        settings: Language pairs, addresses and limits.
     """
     allow_many_connections()
     with running_translation_api(settings) as port:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
-from t2t_keras.server.translation_api.backend import Backend
+from t2t_keras.server.translation_api.backend import GrpcBackend
 from t2t_keras.server.workers import Cancelled, CancelToken
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
@@ -34,7 +34,7 @@ class SentenceTranslator:
             `Cancelled` instead of making another call.
     """
 
-    backend: Backend
+    backend: GrpcBackend
     model: str
     batch_size: int
     concurrency: int
@@ -143,10 +143,6 @@ def with_gaps(parts: Sequence[Sequence[str]], spaces: Sequence[str]) -> list[lis
 
     Sentences of Chinese and Japanese follow one another without a space. Translations
     to a language with spaces would then be one word.
-
-    Args:
-        parts: Translations of each part, best first.
-        spaces: What follows each part.
     """
     following = [*(part[0] for part in parts[1:]), ""]
     return [

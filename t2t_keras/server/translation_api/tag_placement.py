@@ -112,13 +112,7 @@ def _is_after(node: Node, start: int, own: range, words: Sequence[Span]) -> bool
 def place_tags(
     translation: str, elements: Sequence[Element], alignment: Alignment
 ) -> str:
-    """Returns a translation as HTML, with the tags of its elements.
-
-    Args:
-        translation: Text of the translation.
-        elements: Elements of the sentence, from `elements_of_sentence`.
-        alignment: Alignment of its words.
-    """
+    """Returns a translation as HTML, with the tags of `elements_of_sentence`."""
     placer = _Placer(translation, alignment)
     count = len(alignment.target)
     return placer.render(elements, (0, count), (0, len(translation)))
@@ -204,14 +198,7 @@ class _Placer:
     def _best_span(
         self, element: Element, free: list[bool], low: int, between: Span
     ) -> Span:
-        """Returns the span of an element, among free positions between two.
-
-        Args:
-            element: The element.
-            free: Whether each position is free, from `low` on.
-            low: First position of `free`.
-            between: First position, and the one after the last.
-        """
+        """Returns the span of an element, among free positions between two."""
         first, last = between
         if not element.starts:
             return self._prefix(element, first, last)

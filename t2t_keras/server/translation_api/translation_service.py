@@ -12,7 +12,7 @@ from t2t_keras.server.translation_api.attention_links import (
     align_in_order,
     align_words,
 )
-from t2t_keras.server.translation_api.backend import Backend
+from t2t_keras.server.translation_api.backend import GrpcBackend
 from t2t_keras.server.translation_api.html_translation import (
     readable_text,
     translate_documents,
@@ -38,15 +38,11 @@ _SURE = 90.0
 class TranslationService:
     """Translations, detections and alignments of a backend's models.
 
-    Args:
-        backend: Server of the models.
-        settings: Language pairs and limits.
-
     Attributes:
         languages: The languages.
     """
 
-    def __init__(self, backend: Backend, settings: TranslationApiSettings):
+    def __init__(self, backend: GrpcBackend, settings: TranslationApiSettings):
         self._backend = backend
         self._settings = settings
         self._detector = LanguageDetector()
@@ -56,10 +52,6 @@ class TranslationService:
         self, request: TranslateRequest, cancelled: CancelToken
     ) -> dict[str, Any]:
         """Returns the answer to a request in LibreTranslate's form.
-
-        Args:
-            request: The request.
-            cancelled: Set when nobody waits for the answer any more.
 
         Raises:
             HttpError: If there is no such language pair, or HTML is nested too deeply.

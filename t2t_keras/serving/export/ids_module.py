@@ -120,6 +120,11 @@ class ServedModel:
 Outputs = Mapping[str, Tensor]
 
 
+def traced(compute: Callable[..., Any], *specs: tf.TensorSpec) -> Any:
+    """Returns a function of such tensors that is traced, without AutoGraph."""
+    return tf.function(compute, autograph=False, input_signature=specs)
+
+
 class IdsModule(tf.Module):
     """Variables, and the signatures that take ids.
 
@@ -144,19 +149,14 @@ class IdsModule(tf.Module):
         self._settings = dataclasses.replace(settings, n_best=1)
         self._limits = limits
         # Several signatures search for one translation: it is traced and saved once.
-        self._best = tf.function(
+        self._best = traced(
             lambda ids: model.search(ids, self._settings),
-            autograph=False,
-            input_signature=[tf.TensorSpec([None, None], tf.int32)],
+            tf.TensorSpec([None, None], tf.int32),
         )
         ids = tf.TensorSpec([None, None], tf.int32, name=signature.INPUT_IDS)
-        self.translate_ids = tf.function(
-            self._translate_ids, autograph=False, input_signature=[ids]
-        )
+        self.translate_ids = traced(self._translate_ids, ids)
         output_ids = tf.TensorSpec([None, None], tf.int32, name=signature.OUTPUT_IDS)
-        self.detokenize = tf.function(
-            self._detokenize, autograph=False, input_signature=[output_ids]
-        )
+        self.detokenize = traced(self._detokenize, output_ids)
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions to save as signatures, by name."""

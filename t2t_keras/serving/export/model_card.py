@@ -23,12 +23,7 @@ READABLE = "model_card.md"
 
 
 def write_model_card(version: Path, metadata: Mapping[str, Any]) -> None:
-    """Writes the card as JSON and as Markdown.
-
-    Args:
-        version: Directory of the SavedModel, with all other files.
-        metadata: What no file contains: languages, sizes, scores, settings.
-    """
+    """Writes a version's card as JSON and Markdown, with what no file contains."""
     meta_graph = read_meta_graph(version)
     used = {op.name for op in meta_graph.meta_info_def.stripped_op_list.op}
     card = {

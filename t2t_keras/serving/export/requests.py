@@ -43,12 +43,7 @@ class Request(NamedTuple):
 
 
 def make_text(vocabulary: Vocabulary, tokens: int) -> str:
-    """Returns a text of at most `tokens` tokens if possible, else the shortest text.
-
-    Args:
-        vocabulary: Vocabulary of the export.
-        tokens: Maximum number of tokens, including EOS, at least 1.
-    """
+    """Returns a text of at most `tokens` tokens with EOS, else the shortest text."""
     encode = vocabulary.source.encode
     once, twice = (len(encode("a" + " a" * more)) for more in (0, 1))
     return "a" + " a" * max((tokens - once) // max(1, twice - once), 0)

@@ -19,7 +19,7 @@ def save_version(
     base: str | os.PathLike[str],
     finishers: tuple[Finisher, ...] = (),
 ) -> Path:
-    """Writes a new version below `base`.
+    """Writes a new version, the next integer below `base`; returns its directory.
 
     The version gets its name last, so a server that watches `base` never sees one that
     is incomplete or that failed validation.
@@ -28,9 +28,6 @@ def save_version(
         module: The module to save.
         base: Directory of the versions, as TensorFlow Serving expects it.
         finishers: Steps that add a file to the version, or raise if it is not usable.
-
-    Returns:
-        The version's directory: `base` with the next integer.
 
     Raises:
         UserError: If the version fails validation.

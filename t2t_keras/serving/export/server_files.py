@@ -11,7 +11,7 @@ from pathlib import Path
 from t2t_keras.files.atomic import write_file
 from t2t_keras.serving.config_protos import (
     BATCHING_OF_VERSION,
-    batching_parameters,
+    empty_message,
     read_text_proto,
 )
 
@@ -105,7 +105,7 @@ def read_max_batch_size(path: Path) -> int:
     Raises:
         UserError: If the file cannot be read as a text `BatchingParameters`.
     """
-    parameters = read_text_proto(path, batching_parameters())
+    parameters = read_text_proto(path, empty_message("BatchingParameters"))
     if parameters.HasField("max_batch_size"):
         return parameters.max_batch_size.value
     return _DEFAULT_MAX_BATCH_SIZE

@@ -16,7 +16,12 @@ import tensorflow as tf
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, length_penalty
 from t2t_keras.serving import signature
-from t2t_keras.serving.export.ids_module import IdsModule, Outputs, ServedModel
+from t2t_keras.serving.export.ids_module import (
+    IdsModule,
+    Outputs,
+    ServedModel,
+    traced,
+)
 from t2t_keras.serving.export.limits import (
     MAX_ALPHA,
     ServingLimits,
@@ -25,12 +30,7 @@ from t2t_keras.serving.export.limits import (
     check_texts,
 )
 from t2t_keras.text.padding import shift_right
-from t2t_keras.text.reading import (
-    EncodedTexts,
-    PlainTextAdapter,
-    TextAdapter,
-    TextReader,
-)
+from t2t_keras.text.reading import EncodedTexts, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
@@ -61,7 +61,7 @@ class TranslatorModule(IdsModule):
     ):
         super().__init__(model, vocabulary, settings, limits)
         self.tokenizers = vocabulary.graph_resources
-        self._text_adapter = text_adapter or PlainTextAdapter()
+        self._text_adapter = text_adapter or TextAdapter()
         self._sources = TextReader(
             vocabulary.source, limits.source_length, limits.characters
         )
@@ -74,28 +74,20 @@ class TranslatorModule(IdsModule):
             tf.TensorSpec([None], tf.string, name=name)
             for name in (signature.SOURCE, signature.TARGET)
         ]
-        self.translate = tf.function(
-            self._translate, autograph=False, input_signature=[text]
-        )
-        self.nbest = tf.function(self._nbest, autograph=False, input_signature=[text])
+        self.translate = traced(self._translate, text)
+        self.nbest = traced(self._nbest, text)
         self.translate_with_options = self._build_translate_with_options(text)
-        self.score = tf.function(self._score, autograph=False, input_signature=pair)
-        self.attention = tf.function(
-            self._attention, autograph=False, input_signature=pair
-        )
+        self.score = traced(self._score, *pair)
+        self.attention = traced(self._attention, *pair)
         self._sampling = sampling
         self.sample = self.translate_with_prefix = None
         if sampling is not None:
             seed = tf.TensorSpec([None], tf.int64, name=signature.SEED)
-            self.sample = tf.function(
-                self._sample, autograph=False, input_signature=[text, seed]
-            )
+            self.sample = traced(self._sample, text, seed)
         if with_prefix:
             prefix = tf.TensorSpec([None], tf.string, name=signature.PREFIX)
-            self.translate_with_prefix = tf.function(
-                self._translate_with_prefix,
-                autograph=False,
-                input_signature=[text, prefix],
+            self.translate_with_prefix = traced(
+                self._translate_with_prefix, text, prefix
             )
 
     def signatures(self) -> dict[str, Any]:
@@ -235,9 +227,7 @@ class TranslatorModule(IdsModule):
             tf.TensorSpec(any_shape, tf.float32, name=signature.ALPHA),
             tf.TensorSpec(any_shape, tf.int32, name=signature.MAX_LENGTH),
         ]
-        return tf.function(
-            translate_with_options, autograph=False, input_signature=[text_spec, *specs]
-        )
+        return traced(translate_with_options, text_spec, *specs)
 
     def _score(self, source: Tensor, target: Tensor) -> Outputs:
         source, target = check_pairs(source, target)

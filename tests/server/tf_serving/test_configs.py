@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.server.tf_serving import configs
 from t2t_keras.server.tf_serving.batching import BatchingOptions
 from t2t_keras.server.tf_serving.errors import ServingError
-from t2t_keras.serving.config_protos import ssl_config
+from t2t_keras.serving.config_protos import empty_message
 from tests.server.tf_serving.clients import Client, refusal, serving
 
 
@@ -167,7 +167,7 @@ def keys(tmp_path_factory):
 
 
 def ssl_text(key, certificate, ca="", verify=False):
-    config = ssl_config()
+    config = empty_message("SSLConfig")
     config.server_key, config.server_cert, config.custom_ca = key, certificate, ca
     config.client_verify = verify
     return text_format.MessageToString(config)

@@ -6,7 +6,7 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.server.tf_serving.configs import read_batching
-from t2t_keras.serving.config_protos import batching_parameters
+from t2t_keras.serving.config_protos import empty_message
 from t2t_keras.serving.export.server_files import (
     find_differing_files,
     read_max_batch_size,
@@ -37,7 +37,9 @@ def test_the_list_of_models(base):
 def test_batching_parameters(base, tmp_path):
     write_batching_parameters(tmp_path, (1, 3, 8))
     for path in (base / "batching.config", tmp_path / "batching_params.pbtxt"):
-        parsed = text_format.Parse(path.read_text(), batching_parameters())
+        parsed = text_format.Parse(
+            path.read_text(), empty_message("BatchingParameters")
+        )
         assert parsed.max_batch_size.value == 8
         assert list(parsed.allowed_batch_sizes) == [1, 3, 8]
         assert parsed.num_batch_threads.value >= 1
