@@ -89,7 +89,9 @@ def papers_base() -> ExperimentConfig:
     """Settings of the paper's base model for English to German."""
     return ExperimentConfig(
         DataConfig(dataset="wmt14_translate/de-en", vocabulary_size=37_000),
-        ModelConfig(6, 512, 2048, 8, dropout_rate=0.1),
+        ModelConfig(
+            num_layers=6, d_model=512, d_ff=2048, num_heads=8, dropout_rate=0.1
+        ),
         TrainingConfig(
             100_000,
             4000,
@@ -114,7 +116,9 @@ def papers_parser() -> ExperimentConfig:
             test_source=("/ldc/wsj/23/*.mrg",),
             vocabulary_size=16_000,
         ),
-        ModelConfig(4, 1024, 2048, 8, dropout_rate=0.2),
+        ModelConfig(
+            num_layers=4, d_model=1024, d_ff=2048, num_heads=8, dropout_rate=0.2
+        ),
         decoding=DecodingConfig(21, 0.3, 300),
     )
 

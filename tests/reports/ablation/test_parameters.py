@@ -33,7 +33,7 @@ def test_a_built_model_has_as_many(seed) -> None:
         tie_output=rng.choice([False, True]),
         share_embeddings=rng.choice([False, True]),
     )
-    model = Transformer(17, **dataclasses.asdict(config))
+    model = Transformer(17, **config.architecture())
     model.build()
     assert parameter_count(config, 17) == model.count_params()
 

@@ -10,14 +10,9 @@ from t2t_keras.runs import models
 from t2t_keras.runs.export.export_settings import ExportSettings, select_warm_up
 from t2t_keras.runs.export.saved_model import serving_limits
 from t2t_keras.settings.decoding_config import DecodingConfig
-from tests.runs.random_model import CONFIG, as_trained_model, random_vocabulary
+from tests.runs.random_model import CONFIG, as_trained_model
 
 PLAIN = ExportSettings(DecodingConfig(beam_size=4, extra_length=6))
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return random_vocabulary()
 
 
 @pytest.fixture(scope="module")
