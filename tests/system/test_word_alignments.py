@@ -146,7 +146,7 @@ def test_bad_input_is_refused(short_run, tmp_path, monkeypatch):
         (lambda: run.align([], alignment_heads="9"), "names a head that the model"),
         (lambda: run.align([], alignment_heads=2), "names a head that the model"),
         (lambda: run.translate(["a"], sample=True), "--sample must be a Sampling"),
-        (lambda: run.translate(["a"], target_tag=3), "--target_tag must be a text"),
+        (lambda: run.translate(["a"], target_tag=3), "--target_tag must be text"),
         (lambda: run.translate(["a", "b"], prefixes="ab"), "must be in a list. Rec"),
         (
             lambda: [*run.translate(["a", "b"], prefixes=["", None])],
