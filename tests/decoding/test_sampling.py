@@ -222,11 +222,6 @@ def test_values_that_cannot_be_meant_are_refused():
             {"temperature": np.inf},
             "--temperature must be a number. Received: inf",
         ),
-        ({"temperature": 9e-7}, "must be at least 1e-06. Received: 9e-07"),
-        ({"temperature": "hot"}, "--temperature must be a number. Received: 'hot'"),
-        ({"top_k": 2.5}, "--top_k must be a whole number. Received: 2.5"),
-        ({"seed": True}, "--seed must be a whole number. Received: True"),
-        ({"top_k": -1}, "--top_k must be at least 0. Received: -1"),
         ({"top_p": 0.0}, "--top_p must be more than 0 and at most 1. Received: 0.0"),
         ({"top_p": 1.1}, "--top_p must be at most 1. Received: 1.1"),
     ):

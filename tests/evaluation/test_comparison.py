@@ -416,7 +416,6 @@ def test_what_cannot_be_meant_is_refused(monkeypatch):
         ("a", "a", {"resamples": 9}, "is for intervals and tests. Add --confidence"),
         ("a", "a", {"resamples": 1, "confidence": True}, "must be at least 2. Rec"),
         ("a", "a", {"paired_test": "bootstrap"}, "needs two or more. Received: 1"),
-        ("a", "a", {"metrics": 5}, "--metrics must be a list. Received: 5"),
         ("a", "a", {"confidenc": True}, r"'confidenc'\. Did you mean confidence"),
         ({}, "a", {}, "There is no system to score"),
         ([None], "a", {}, "Each of the hypotheses must be a string. Received: None"),

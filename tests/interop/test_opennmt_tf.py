@@ -282,7 +282,6 @@ def test_files_are_those_that_the_configuration_names(tmp_path) -> None:
     "params, message",
     [
         ({"length_penalty": -0.2}, "alpha must be at least 0"),
-        ({"beam_width": 20_000}, "beam_size must be at most"),
         ({"minimum_decoding_length": -1}, "min_length must be at least 0"),
     ],
 )

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutations.checking import ROOT, as_table, check_all
-from tests.mutations.files import files_for
-from tests.mutations.mutation import DoesNotApply, Mutation
+from tests.mutations.mutation import Mutation
 from tests.mutations.running import CAUGHT, ERROR, QUICK, Stage
 from tests.mutations.variants import VARIANTS
 
@@ -51,54 +50,12 @@ def test_variants_are_of_all_packages_and_differ_in_name() -> None:
     assert len({each.name for each in VARIANTS}) == len(VARIANTS) >= 40
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"module": "toy.gone"}, "no module toy.gone"),
-        ({"function": "Sum.mean"}, "no Sum.mean in toy.adding"),
-        ({"old": "numbers[0]"}, "exactly once. Found: 0"),
-        ({"function": "mean", "old": "numbers"}, "exactly once. Found: 2"),
-        ({"old": "total", "index": 5}, "6 times. Found: 1"),
-    ],
-)
-def test_a_variant_that_does_not_apply_says_so(
-    tmp_path: Path, change: dict, message: str
-) -> None:
-    _write(tmp_path / "toy/adding.py", ADDING)
-    given = dict(module="toy.adding", function="Sum.of", old="start", new="1") | change
-    mutation = Mutation("x", **given)
-    with pytest.raises(DoesNotApply, match=message):
-        mutation.apply(mutation.path(tmp_path).read_text())
-
-
 def test_one_occurrence_of_an_expression_or_a_statement_is_replaced() -> None:
     statement = Mutation("x", "toy.a", "Sum.of", "total += number", "total -= number")
     assert "total -= number" in statement.apply(ADDING)
     source = "def f(x):\n    return g(x) + g(x)\ndef g(x):\n    return g(x)\n"
     second = Mutation("x", "toy.a", "f", "g(x)", "x * 2", index=1)
     assert "return g(x) + x * 2" in second.apply(source)
-
-
-def test_own_test_files_come_first(tmp_path: Path) -> None:
-    for path, text in (
-        ("tests/text/test_other.py", ""),
-        ("tests/text/test_using.py", "from toy.text import adding"),
-        ("tests/text/test_adding.py", ""),
-        ("tests/text/test_adding_more.py", ""),
-        ("tests/system/test_a.py", ""),
-        ("tests/system/test_b.py", "import toy.text.adding"),
-        ("tests/architecture/test_c.py", "import toy.text.adding"),
-    ):
-        _write(tmp_path / path, text)
-    own, others = files_for(tmp_path, "toy.text.adding")
-    names = ["test_adding", "test_using", "test_adding_more", "test_other"]
-    assert [path.stem for path in own] == names
-    assert [path.stem for path in others] == ["test_b", "test_a"]
-    assert files_for(tmp_path, "toy.text.deep.adding")[0][0].stem == "test_adding"
-    assert len(files_for(tmp_path, "toy.text.deep.adding")[0]) == 4
-    own, others = files_for(tmp_path, "toy.adding")
-    assert [path.stem for path in own] == ["test_adding", "test_adding_more"]
-    assert len(others) == 4
 
 
 @pytest.fixture

@@ -12,4 +12,5 @@ from tests.runs.trained_runs import (  # noqa: F401
     subwords_learned_once,
     trained,
     unvalidated,
+    vocabulary,
 )

@@ -138,13 +138,6 @@ def test_results_of_other_search_settings_are_kept_apart(own_short_run, result):
     assert apart.read_bytes() == "gelb und\u00a0grün\n".encode()
 
 
-def test_scores_of_other_sets_stay(own_short_run, result):
-    own_short_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
-    scoring.save(own_short_run, result)
-    assert own_short_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
-    assert own_short_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
-
-
 def test_the_kept_translations_are_those_that_were_scored(short_run):
     kept = short_run.model_dir.translations / "test-averaged-step-60.txt"
     lines = kept.read_text(encoding="utf-8").split("\n")

@@ -62,11 +62,6 @@ def test_every_worker_has_stacks_of_its_own(model_dir) -> None:
 # --- Settings
 
 
-def test_the_settings_come_back(model_dir) -> None:
-    assert model_dir.exists()
-    assert model_dir.config() == CONFIG
-
-
 @given(configs())
 @settings(max_examples=settings.default.max_examples // 3)  # each writes a file
 def test_any_settings_come_back_and_are_the_same(tmp_path_factory, config) -> None:

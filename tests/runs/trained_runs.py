@@ -24,11 +24,13 @@ from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text import subwords
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.update import StepSums
 from t2t_keras.translation.translator import Translator
 from tests.forked import run_python
 from tests.make_once import make_once
+from tests.runs.random_model import random_vocabulary
 from tests.runs.reverse_task import Pairs, reversed_pairs, write_split
 
 SETTINGS = (
@@ -156,6 +158,12 @@ def subwords_learned_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subwords, "_run_learner", lambda *task: learn(json.dumps(task)))
         yield
+
+
+@pytest.fixture(scope="session")
+def vocabulary() -> SubwordVocabulary:
+    """The vocabulary of random models."""
+    return random_vocabulary()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from tests.runs.trained_runs import (  # noqa: F401
     subwords_learned_once,
     trained,
     unvalidated,
+    vocabulary,
 )
 from tests.system.c_programs import build_c
 

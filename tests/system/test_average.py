@@ -85,9 +85,7 @@ REFUSED = (
         "[15, 30, 45, 60]. Keep more of them with --keep_checkpoints.",
     ),
     (("--from_step=61",), "There are 0 checkpoints from step 61 to 60, expe"),
-    (("--from_step=45", "--to_step=30"), "There are 0 checkpoints from step 45"),
     (("--to_step=30", "--last=3"), "There are 2 checkpoints from step 0 to 30"),
-    (("5",), "Arguments are given as flags. Received: 5."),
 )
 
 

@@ -10,8 +10,6 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
@@ -31,54 +29,15 @@ from tests.reference import transformer_np
 from tests.runs.random_model import (
     CONFIG,
     make_scorer,
-    pad_ids,
     random_lines,
     random_model,
-    random_vocabulary,
 )
 from tests.runs.reverse_task import write_split
-
-EXTRA = CONFIG.decoding.extra_length
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return random_vocabulary()
 
 
 @pytest.fixture(scope="module")
 def model(vocabulary):
     return random_model(vocabulary, num_layers=1)
-
-
-@pytest.fixture(scope="module")
-def read(model):
-    return make_scorer(model)
-
-
-@pytest.mark.slow
-def test_the_translator_returns_text_and_scores_of_the_search(model, vocabulary):
-    lines = random_lines(5, seed=3, longest=4)
-    decoding = dataclasses.replace(CONFIG.decoding, alpha=0.9)  # not the default
-    translator = models.build_translator(model, vocabulary, decoding, 3)
-    translations = translator.translate(lines)
-    tokens, lengths, log_probs, scores = (
-        part.numpy()
-        for part in search_translations(
-            model,
-            pad_ids([vocabulary.encode(line) for line in lines]),
-            BeamSearchSettings(beam_size=4, alpha=0.9, n_best=3),
-            extra_length=EXTRA,
-        )
-    )
-    for b, line in enumerate(translations):
-        assert len(line.hypotheses) == 3
-        for n, hypothesis in enumerate(line.hypotheses):
-            text = vocabulary.decode(tokens[b, n].tolist())
-            assert hypothesis.text == text
-            assert hypothesis.num_tokens == lengths[b, n]
-            assert hypothesis.log_prob == pytest.approx(log_probs[b, n], abs=1e-5)
-            assert hypothesis.score == pytest.approx(scores[b, n], abs=1e-5)
 
 
 def test_a_source_is_cut_where_learned_positions_end():
@@ -236,7 +195,8 @@ def stepper(model):
 
 
 @pytest.mark.slow
-def test_dev_loss_does_not_depend_on_the_batches(read, vocabulary, stepper):
+def test_dev_loss_does_not_depend_on_the_batches(model, vocabulary, stepper):
+    read = make_scorer(model)
     corpus = dev_corpus(vocabulary)
     pairs = [corpus.pair(i) for i in range(len(corpus))]
     expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)

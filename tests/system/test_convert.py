@@ -156,15 +156,8 @@ def test_exports_to_other_toolkits(imported) -> None:
     assert (folders[1] / "model.keras").is_file()
     done = run_program(*program, "--format=keras", "--beam_size=3")
     assert "warning: --beam_size has no effect" in done.stderr
-    for flags, message in (
-        (
-            ("--format=keras", "--allow_approximate"),
-            "--allow_approximate is for --form",
-        ),
-        (("--format=transformers", "--shortlist=a"), "--shortlist is for SavedModels"),
-    ):
-        done = run_program(*program, *flags)
-        assert done.status == 2 and message in done.stderr
+    done = run_program(*program, "--format=keras", "--allow_approximate")
+    assert done.status == 2 and "--allow_approximate is for --form" in done.stderr
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 test_serving_equality.py compares their translations with those of `translate`.
 """
 
-import keras
 import pytest
 import tensorflow as tf
 
@@ -47,20 +46,6 @@ def test_only_the_program_without_xla_refuses_a_compiled_export(c_programs, tmp_
     )
     assert (status, output) == (1, b"")
     assert "XLA compilation disabled" in messages[0]
-
-
-def test_a_keras_object_in_the_export_fails(c_programs, tmp_path):
-    """Its variables are saved twice, and the graph reads the copies not restored."""
-    module = Shouting()
-    module.layer = keras.layers.Embedding(16, 1)
-    module.layer.build([None])
-    module.score = lambda length: tf.gather(module.layer.embeddings.value[:, 0], length)
-    directory = save_model(module, tmp_path / "keras")
-    status, output, messages = run_c(
-        c_programs / "translate", directory, stdin=b"abc\n"
-    )
-    assert (status, output) == (1, b"")
-    assert "Could not find variable" in messages[0]
 
 
 @pytest.mark.parametrize("arguments", [["0"], ["many"], ["1", "2"]])

@@ -1,14 +1,12 @@
-"""Failures of a training process: full disk, damaged checkpoints, NaN, second trainer.
+"""Failures of a training process: full disk, damaged checkpoints, second trainer.
 
 Kills are in `test_resume.py`, user errors in `test_bad_input.py`.
 """
 
-import json
 import os
 import shutil
 import signal
 
-import numpy as np
 import pytest
 
 from t2t_keras.training.checkpoints import steps_in
@@ -94,24 +92,3 @@ def test_two_trainers_and_one_that_seems_to_hang(short_run, tmp_path) -> None:
     # While tracing, only the innermost hundred frames are printed.
     assert "(most recent call first):" in stacks
     assert "(most recent call first):" in run.log.read_text()
-
-
-def test_a_loss_that_is_not_finite_stops_the_run(short_run, tmp_path) -> None:
-    # Weights of 1e27 after the first update: the products overflow.
-    run = Run(tmp_path / "run", (*short_run.flags, "--learning_rate_scale=1e30"))
-    process = forked_programs.start(run.arguments, run.log)
-    process.wait(TIMEOUT_SECONDS)
-    log = run.log.read_text()
-    assert process.returncode == 2, log
-    assert "error: At step 2 the loss or its gradient was not finite" in log
-    assert "Traceback" not in log
-    folder = run.model_dir / "nonfinite" / "step-2"
-    assert str(folder) in log
-    statistics = json.loads((folder / "statistics.json").read_text())
-    assert statistics["position"] == {"epoch": 0, "position": 1}
-    assert statistics["weight_norms"]["transformer/embedding/embeddings"] > 1e25
-    with np.load(folder / "batch.npz") as batch:
-        assert statistics["shapes"] == {k: list(v.shape) for k, v in batch.items()}
-        assert batch["decoder_loss_weights"].sum() == statistics["token_count"]
-    # Nothing is saved after it, so the run resumes from before it.
-    assert steps_in(run.checkpoints) == []

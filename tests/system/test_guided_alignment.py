@@ -184,7 +184,6 @@ def test_its_flagfile_trains_without_it(corpus, tmp_path):
 
 
 REFUSED = (
-    (("--guided_alignment=-1",), "--guided_alignment"),
     (("--train_alignments=",), "--guided_alignment and --train_alignments belong"),
     (("--train_source=", "--dataset=grammar_ende"), "--train_alignments is for text"),
     (("--records=r",), "--train_alignments is for text"),

@@ -170,11 +170,8 @@ WRONG_FLAGS = (
     (["recombine", "--treebank=t"], "--output"),
     (["report"], "model directories"),
     (["serve"], "--model_base_path"),
-    (
-        ["serve", "--model_base_path=.", "--port=70000"],
-        "--port",
-        "65535. Received: 70000",
-    ),
+    (["serve", "--model_base_path=.", "--port=70000"], "--port", "65535. Received:"),
+    (["client"], "--server is required: host:port"),
     (["client", "--server=localhost:70000"], "70000", "65535"),
     (["train", "--model_dir=a[1]"], "--model_dir a[1] has [1], which TensorFlow "),
     (["train", MODEL, r"--init_from=a\b/c"], "--init_from", "backslashes"),

@@ -20,6 +20,7 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export", "visualize")
         ("ablate", "rows"),
         ("report", "output"),
         ("recombine", "treebank"),
+        ("serve", "batching_parameters_file"),
     ],
 )
 def test_help_does_not_import_tensorflow(name, flag):

@@ -6,7 +6,6 @@ export.
 
 import json
 import re
-import shlex
 import shutil
 import subprocess
 import urllib.request
@@ -53,22 +52,6 @@ def served(reverse_run, tmp_path_factory):
 
 def with_ports(text, ports):
     return re.sub(r"\b(8500|8501|5000)\b", lambda m: str(ports[int(m[1])]), text)
-
-
-def shell_flags(text):
-    """Returns the flags in a command of several lines."""
-    return [word for word in shlex.split(text) if re.match(r"--\w+_\w+=", word)]
-
-
-def test_all_files_start_the_same_server(served):
-    """The image's own entry point adds the ports to the command of the README."""
-    readme = (served.folder / "README.md").read_text()
-    command = re.search(r"^docker run .*?^```", readme, re.M | re.S)[0]
-    args = set(served.container["args"])
-    assert len(shell_flags(command)) > 5
-    assert set(shell_flags(command)) <= args
-    compose = yaml.safe_load((served.folder / "compose.yaml").read_text())
-    assert set(compose["services"]["tensorflow-serving"]["command"]) == args
 
 
 def test_the_probes_of_kubernetes_succeed(served):

@@ -17,7 +17,7 @@ from t2t_keras.serving.export.validation import open_session
 from t2t_keras.text.word_alignments import format_links
 from t2t_keras.translation.lexicon import read_lexicon
 from tests.in_process import run_program
-from tests.runs.random_model import CONFIG, pad_ids, random_lines, random_vocabulary
+from tests.runs.random_model import CONFIG, pad_ids, random_lines
 from tests.system.test_ensembles import make_run
 
 SOURCES = (*random_lines(5, seed=3), "", "tree  Bäumelein")
@@ -25,11 +25,6 @@ TARGETS = (*random_lines(5, seed=4), "walks", "\tgreen 😀 tree")
 # The last word of each side; a word with two links; no link; a possible one.
 LINKS = ("0-0", "", "0-0", "0-0 0p0", "0-0", "", "0-0 1-1 1-2")
 LINES = ("the old house", "", "Bäume über , walks", "a tree")
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return random_vocabulary()
 
 
 @pytest.fixture(scope="module")

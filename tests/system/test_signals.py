@@ -44,11 +44,6 @@ PROGRAMS = MappingProxyType(
 )
 
 
-def test_a_few_signals(reverse_run, tmp_path):
-    flags = "--format=ids", "--beam_size=1"
-    send_signals("export", 3, reverse_run, tmp_path, *flags)
-
-
 @pytest.mark.release
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_many_signals(name, reverse_run, tmp_path):

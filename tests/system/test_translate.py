@@ -50,23 +50,6 @@ def test_each_input_line_gives_one_output_line(translate_short):
     assert [done.lines[i] for i in BLANK] == ["", "", ""]
 
 
-@pytest.mark.slow
-def test_lines_that_are_not_utf8_give_a_warning(translate_short):
-    flags = "--beam_size=1", "--lines_at_once=2"
-    done = translate_short(*flags, stdin=b"a b\nc d\n\xff\n\xc3(\n")
-    assert len(done.lines) == 4
-    assert "2 of 4 lines are not valid UTF-8" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    done = translate_short(*flags, stdin=b"\xff\n\xc3(\na b\nc d\n")
-    assert (done.status, done.output) == (2, b"")
-    assert "Standard input is not text in UTF-8: 2 of 2 lines" in done.stderr
-
-
-def test_empty_input_gives_empty_output(translate_short):
-    done = translate_short(stdin=b"")
-    assert (done.status, done.output) == (0, b"")
-
-
 def test_files(translate, tmp_path):
     """Plain ones are read by the same code: see tests/system/test_client.py."""
     path, output = tmp_path / "in.txt.gz", tmp_path / "out"
@@ -94,15 +77,10 @@ def test_n_best_and_scores(translate):
 
 
 REFUSED = (
-    (("--beam_size=0",), "--beam_size must be at least 1. Received: 0"),
     (("--n_best=5",), "--n_best must be from 1 to --beam_size=4. Received: 5"),
     (("--input=no/such.txt",), "There is no file no/such.txt (--input)"),
     (("--checkpoint=newest",), "There is no checkpoint 'newest' in"),
     (("--checkpoint=123",), "There is no checkpoint '123' in"),
-    (("--output=no/such/folder.txt",), "no/such/folder.txt cannot be written"),
-    (("source.txt",), "Arguments are given as flags. Received: source.txt."),
-    (("--length_penalty=gmnt",), "Did you mean gnmt?"),
-    (("--min_length=-1",), "--min_length must be at least 0. Received: -1"),
     (("--sample", "--beam_size=4"), "--beam_size is not for --sample: it has no beam."),
     (("--temperature=2",), "--temperature is for --sample. Add --sample, or"),
     (("--paragraphs", "--n_best=2"), "--paragraphs gives one translation of each p"),
@@ -110,12 +88,9 @@ REFUSED = (
         (("--paragraphs", flag), "and --paragraphs splits lines into sentences")
         for flag in ("--sample", "--prefix=column", "--alignments=a")
     ),
-    (("--sample", "--temperature=0"), "--temperature must be at least 1e-06."),
-    (("--candidates=4",), "--rerank chooses from. Add --rerank=mbr, or leave it out"),
+    (("--candidates=4",), "chooses from. Add --rerank=mbr, or leave it out."),
     (("--rerank=mbr", "--candidates=5"), "must be at most --beam_size=4"),
     (("--rerank=mbr", "--n_best=3", "--candidates=2"), "at least --n_best=3"),
-    (("--prefix=no/such.txt",), "There is no file no/such.txt (--prefix)"),
-    (("--prefix=-",), "read once. Received: - for --input and --prefix"),
 )
 
 
@@ -182,17 +157,6 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     done = run_program("translate", f"--model_dir={tmp_path}", stdin=b"a\n")
     assert done.status == 2
     assert done.stderr.startswith(f"error: {tmp_path} is not a model directory")
-
-
-def test_a_damaged_gzip_file_is_refused_and_nothing_is_written(
-    translate_short, tmp_path
-):
-    path, output = tmp_path / "in.gz", tmp_path / "out.txt"
-    path.write_bytes(gzip.compress(SOURCE * 99)[:-9])
-    done = translate_short("--beam_size=1", f"--input={path}", f"--output={output}")
-    assert done.status == 2
-    assert f"{path} is a damaged or incomplete gzip file" in done.stderr
-    assert not output.exists()
 
 
 @pytest.fixture

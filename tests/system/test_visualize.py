@@ -132,11 +132,6 @@ def test_bad_flags_are_refused(visualize_short, own_short_run):
         assert not list(pictures.glob("*.svg")), arguments
 
 
-def test_a_model_must_be_named():
-    done = run_program("visualize", "--sentence=a")
-    assert "Give either --model_dir or --export_dir." in done.stderr
-
-
 def test_an_export_has_no_dev_set(reverse_run):
     done = run_program("visualize", f"--export_dir={reverse_run.model_dir.export}")
     assert done.status == 2

@@ -68,10 +68,12 @@ def test_without_a_mixture_batching_is_unchanged(config, model_dir):
 
 def test_another_mixture_is_refused(config, model_dir, write_pairs):
     one = write_pairs("one", 20, 71)
-    prepare_data(add_mixture(config, f"{one}:1"), model_dir)
+    mixed = add_mixture(config, f"{one}:1")
+    prepare_data(mixed, model_dir)
     for items in ((), (f"{one}:2",)):
         with pytest.raises(UserError, match=r"--mixture: .* in the model_dir, .* now"):
             prepare_data(add_mixture(config, *items), model_dir)
+        assert model_dir.config() == mixed
 
 
 def test_other_text_of_a_part_is_refused(config, model_dir, write_pairs):

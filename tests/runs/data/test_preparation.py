@@ -121,17 +121,6 @@ def test_other_files_can_replace_the_dev_set(config, prepare, tmp_path):
         corpus.pairs("train")
 
 
-def test_wrong_settings_are_refused_with_the_difference(config, prepare, tmp_path):
-    folder, _ = prepare()
-    wrong = use_records(config, folder, max_length=7, vocabulary_size=9)
-    with pytest.raises(UserError) as refused:
-        prepare_run(wrong, ModelDir(tmp_path / "run"))
-    assert "--max_length: 8 in the records, 7 now" in str(refused.value)
-    assert "--vocabulary_size: 280 in the records, 9 now" in str(refused.value)
-    assert "make other records with t2t_keras.prepare" in str(refused.value)
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
     model_dir = ModelDir(tmp_path / "run")
     prepare_run(config, model_dir)

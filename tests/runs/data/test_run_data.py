@@ -136,22 +136,6 @@ def test_faults_of_the_text_give_warnings(config, prepare):
     assert "1 of 64 lines are not valid UTF-8" in warnings[1]
 
 
-def test_other_settings_are_refused_and_the_difference_shown(
-    config, model_dir, prepare
-):
-    prepare(config)
-    before = model_dir.flagfile.read_bytes()
-    other = replace_settings(
-        replace_settings(config, "model", d_ff=9), "data", max_length=7
-    )
-    with pytest.raises(UserError, match="holds a run with other settings") as refused:
-        prepare(other)
-    assert "--d_ff: 8 in the model_dir, 9 now" in str(refused.value)
-    assert "--max_length: 8 in the model_dir, 7 now" in str(refused.value)
-    assert "num_heads" not in str(refused.value)
-    assert model_dir.flagfile.read_bytes() == before
-
-
 def test_settings_without_effect_on_updates_may_change(config, model_dir, prepare):
     prepare(config)
     longer = replace_settings(config, "training", train_steps=9, save_steps=1)
@@ -275,13 +259,3 @@ def test_a_corpus_without_training_text_is_refused(config, model_dir, prepare):
     with pytest.raises(UserError, match="nothing to train on"):
         prepare(dataclasses.replace(config, data=data))
     assert not model_dir.path.exists()
-
-
-def test_an_exchanged_vocabulary_file_is_refused(config, model_dir, prepare, tmp_path):
-    prepare(config)
-    other = ModelDir(tmp_path / "other")
-    smaller = replace_settings(config, "data", vocabulary_size=278)
-    prepare_run(smaller, other)
-    model_dir.vocabulary_file.write_bytes(other.vocabulary_file.read_bytes())
-    with pytest.raises(UserError, match="is not the vocabulary that this model was tr"):
-        prepare(config)

@@ -54,11 +54,6 @@ SEPARATE = MappingProxyType({"share_embeddings": False, "attention_bias": True})
 TOLERANCE = 1e-4
 
 
-@pytest.fixture(scope="module")
-def vocabulary():
-    return random_vocabulary()
-
-
 def export(
     trained: TrainedModel,
     base: Path,

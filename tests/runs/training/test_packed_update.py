@@ -20,14 +20,9 @@ from t2t_keras.runs.training import optimization
 from t2t_keras.text.word_alignments import format_links, split_words
 from t2t_keras.training import step
 from tests.devices import cpu_strategy
-from tests.runs.random_model import CONFIG, random_lines, random_vocabulary
+from tests.runs.random_model import CONFIG, random_lines
 
 PAIRS = 37
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return random_vocabulary()
 
 
 @pytest.fixture(scope="module")

@@ -56,16 +56,6 @@ def test_a_process_alone_has_no_one_to_lose() -> None:
         raise tf.errors.UnavailableError(None, None, LOST)
 
 
-def test_at_the_end_the_chief_ignores_missing_workers(monkeypatch) -> None:
-    def fail(_) -> None:
-        raise tf.errors.UnavailableError(None, None, LOST)
-
-    monkeypatch.setattr(workers, "wait_for_all", fail)
-    workers.wait_to_leave(fake_strategy(0))
-    with pytest.raises(tf.errors.UnavailableError):
-        workers.wait_to_leave(fake_strategy(1))
-
-
 def test_a_port_in_use_is_reported(monkeypatch) -> None:
     def fail(*_):
         raise tf.errors.UnknownError(None, None, "Could not start gRPC server")

@@ -1,5 +1,6 @@
 """Beam search with the Transformer, compared with teacher forcing of its output."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -9,21 +10,16 @@ import tensorflow as tf
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs import models
 from tests.runs.random_model import (
     CONFIG,
     make_scorer,
     pad_ids,
     random_lines,
     random_model,
-    random_vocabulary,
 )
 
 EXTRA = CONFIG.decoding.extra_length
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return random_vocabulary()
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +126,28 @@ def test_no_translation_is_longer_than_the_limit(model, vocabulary):
     # This model never predicts EOS before the limit.
     assert result.lengths[:, 0].numpy().tolist() == [3] * 4
     assert result.tokens.shape[2] == 3
+
+
+@pytest.mark.slow
+def test_the_translator_returns_text_and_scores_of_the_search(model, vocabulary):
+    lines = random_lines(5, seed=3, longest=4)
+    decoding = dataclasses.replace(CONFIG.decoding, alpha=0.9)  # not the default
+    translator = models.build_translator(model, vocabulary, decoding, 3)
+    translations = translator.translate(lines)
+    tokens, lengths, log_probs, scores = (
+        part.numpy()
+        for part in search_translations(
+            model,
+            pad_ids([vocabulary.encode(line) for line in lines]),
+            BeamSearchSettings(beam_size=4, alpha=0.9, n_best=3),
+            extra_length=EXTRA,
+        )
+    )
+    for b, line in enumerate(translations):
+        assert len(line.hypotheses) == 3
+        for n, hypothesis in enumerate(line.hypotheses):
+            text = vocabulary.decode(tokens[b, n].tolist())
+            assert hypothesis.text == text
+            assert hypothesis.num_tokens == lengths[b, n]
+            assert hypothesis.log_prob == pytest.approx(log_probs[b, n], abs=1e-5)
+            assert hypothesis.score == pytest.approx(scores[b, n], abs=1e-5)

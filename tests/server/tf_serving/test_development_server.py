@@ -120,16 +120,3 @@ def test_a_warm_up_of_zero_iterations_runs_and_a_negative_retry_does_not_wait(
             pass
     assert sum("could not be loaded" in line for line in logged) == 2
     assert sum("trying again in 0 s" in line for line in logged) == 1
-
-
-def test_conflicting_settings_are_refused():
-    for settings, message in (
-        ({}, "Give --model_base_path"),
-        (
-            {"model_base_path": "a", "batching_parameters_file": "b"},
-            "--batching_parameters_file needs --enable_batching",
-        ),
-    ):
-        with pytest.raises(UserError, match=message):
-            ServerSettings(**settings)
-            pytest.fail(f"{settings} was accepted")

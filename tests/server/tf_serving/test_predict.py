@@ -1,11 +1,10 @@
-"""Predict requests: outputs, default inputs, order of checks, and the limit of rows.
+"""Predict requests: outputs, and default inputs.
 
 Refusals that are common to all servers are in `test_conformance`.
 """
 
 import pytest
 
-from t2t_keras.server.tf_serving.errors import ServingError
 from t2t_keras.server.tf_serving.predict import predict
 from tests.server.tf_serving.clients import request, values
 
@@ -40,27 +39,6 @@ def test_missing_options_have_their_defaults(ask):
         outputs = values(ask("with_options", text=[b"x", b"y"], **options))
         assert outputs["beam"] == [beam, beam], options
         assert outputs["alpha"] == pytest.approx([alpha, alpha]), options
-
-
-def request_with_rows(name, rows, **inputs):
-    """Returns a request with one input whose shape claims so many rows."""
-    message = request(**inputs)
-    message.inputs[name].tensor_shape.dim[0].size = rows
-    return message
-
-
-def test_the_number_of_rows_is_limited(session):
-    def ask(rows):
-        message = request_with_rows("text", rows, text=[b"ab"])
-        return values(predict(session.run, session.signatures, message, max_rows=3))
-
-    assert ask(3)["translation"] == [b"v2:ab"] * 3
-    with pytest.raises(ServingError) as caught:
-        ask(4)
-    assert caught.value.code.name == "INVALID_ARGUMENT"
-    assert caught.value.message == (
-        "Input text has 4 rows; this server takes at most 3 in a request (--max_rows)"
-    )
 
 
 def test_scalars_have_no_limit_of_rows(session):

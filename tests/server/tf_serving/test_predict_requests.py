@@ -1,14 +1,11 @@
 """PredictionService under load: own answers, batching, deadlines, new versions."""
 
 import itertools
-import random
 import shutil
-import string
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 from t2t_keras.server.tf_serving.batching import BatchingOptions
@@ -21,29 +18,6 @@ BATCHING = BatchingOptions(
     num_batch_threads=2,
     allowed_batch_sizes=(1, 2, 4, 8),
 )
-
-
-def random_texts():
-    """Returns up to six texts, different for each request."""
-    return [
-        "".join(random.choices(string.ascii_letters, k=random.randint(1, 30))).encode()
-        for _ in range(random.randint(0, 6))
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("batching", [None, BATCHING], ids=["alone", "batches"])
-def test_many_clients_get_their_own_answers(base, batching):
-    with serving(base, batching) as client, ThreadPoolExecutor(16) as pool:
-        requests = [random_texts() for _ in range(300)]
-
-        def ask(texts):
-            # TensorFlow cannot infer the type of an empty list.
-            return client.predict(text=np.array(texts, object))
-
-        for texts, outputs in zip(requests, pool.map(ask, requests), strict=True):
-            assert outputs["translation"] == [b"v2:" + text for text in texts]
-            assert outputs["score"] == [float(len(text)) for text in texts]
 
 
 def test_simultaneous_requests_are_batched(base):

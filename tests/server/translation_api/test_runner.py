@@ -114,13 +114,6 @@ def test_a_client_that_leaves_does_no_harm(port):
     assert client.translate("x", "en", "de") == "X"
 
 
-def test_a_port_that_is_taken(port, models):
-    taken = settings(THREE_PAIRS, server=models[0], port=port)
-    with pytest.raises(UserError, match=r"127.0.0.1:\d+ cannot be listened at"):
-        with running_translation_api(taken):
-            pass
-
-
 def test_bad_addresses_of_servers(tmp_path):
     for changes, message in (
         ({"server": "nowhere"}, "A server is host:port"),

@@ -6,7 +6,6 @@ import threading
 import numpy as np
 import pytest
 
-from t2t_keras.errors import UserError
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import (
     CrossAttention,
@@ -98,24 +97,6 @@ def test_prefixes_are_sent_with_the_texts(served):
     for options, prefixes in ((None, ["x"]), (SearchOptions(2), ["x", "y"])):
         with pytest.raises(ValueError, match="Each text must have its prefix, and pre"):
             client.translate(["a", "b"], options, prefixes=prefixes)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
-        ({"max_length": -1}, "max_length must be at least 1. Received: -1"),
-        (
-            {"beam_size": 2**31},
-            "beam_size must be at most 2147483647. Received: 2147483648",
-        ),
-        ({"alpha": -0.1}, "alpha must be at least 0. Received: -0.1"),
-        ({"alpha": float("nan")}, "alpha must be a number. Received: nan"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        SearchOptions(**options)
 
 
 def test_the_n_best_without_empty_slots():
