@@ -207,7 +207,10 @@ def remove_leftovers(directory: Path, names: str) -> None:
 
 
 def restore_folders(directory: Path, names: str) -> None:
-    """Restores the names of folders, by pattern, that were moved aside and are free."""
+    """Restores the names of folders that were moved aside, or removes these.
+
+    They are removed where the name, which matches a pattern, is in use again.
+    """
     for aside in directory.glob(f".{names}.old"):
         name = aside.name.removeprefix(".").removesuffix(".old")
         _restore(aside, directory / name)

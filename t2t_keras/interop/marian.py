@@ -28,7 +28,7 @@ from t2t_keras.interop.imported_model import (
     without_dropout,
 )
 from t2t_keras.interop.marian_vocabulary import read_vocabulary
-from t2t_keras.interop.sentencepiece_pair import open_vocabulary
+from t2t_keras.interop.sentencepiece_pair import open_piece_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 
@@ -111,7 +111,7 @@ def read_marian(path: Path) -> ImportedModel:
     _check_architecture(files.weights, settings)
     pre_norm = _is_pre_norm(files.weights, settings)
     target, source = _read_vocabularies(files, arrays)
-    vocabulary, spm_files = open_vocabulary(
+    vocabulary, spm_files = open_piece_vocabulary(
         files.weights.parent, source, target, _built_in_models(files)
     )
     weights = _map_weights(arrays, settings, pre_norm, target, source)

@@ -203,7 +203,7 @@ def read_tokens(path: Path) -> list[str]:
     """Returns the tokens in a vocabulary, one a line, by id.
 
     Raises:
-        UserError: If it is not UTF-8, or does not begin as all do.
+        UserError: If it cannot be read, is not UTF-8, or does not begin as all do.
     """
     tokens = [line.rstrip("\r") for line in read_pieces(path)]
     if tuple(tokens[:3]) != _FIRST:

@@ -36,7 +36,7 @@ from t2t_keras.interop.opennmt_run import (
     find_tokenizers,
     read_vocabularies,
 )
-from t2t_keras.interop.sentencepiece_pair import open_vocabulary
+from t2t_keras.interop.sentencepiece_pair import open_piece_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 
@@ -110,7 +110,9 @@ def read_opennmt_tf(path: Path) -> ImportedModel:
     rows = [arrays.shape(tables[side])[0] for side in ("source", "target")]
     (source, target), vocabulary_files = read_vocabularies(run, rows)
     model_files, warnings = find_tokenizers(run)
-    vocabulary, spm_files = open_vocabulary(run.folder, source, target, model_files)
+    vocabulary, spm_files = open_piece_vocabulary(
+        run.folder, source, target, model_files
+    )
     weights = _map_embeddings(arrays, tables, source, target)
     layers = _count_layers(description)
     pre_norm = bool(description.arguments["pre_norm"])

@@ -20,7 +20,7 @@ from t2t_keras.text.tokenizers import (
 _LEAST_KNOWN = 0.5
 
 
-def open_vocabulary(
+def open_piece_vocabulary(
     folder: Path,
     source: IdMap,
     target: IdMap,

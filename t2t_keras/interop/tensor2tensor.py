@@ -193,7 +193,7 @@ def read_subwords(path: Path) -> list[str]:
     """Returns the subwords in a file, by id: one a line, most often in quotes.
 
     Raises:
-        UserError: If it is not UTF-8.
+        UserError: If it cannot be read, is not UTF-8.
     """
     subwords = []
     for line in map(str.rstrip, read_pieces(path)):

@@ -21,7 +21,6 @@ from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.parsing.trees import clean_tree, read_trees
 from t2t_keras.text.normalization import normalize, normalize_in_graph
-from t2t_keras.text.reading import TextAdapter
 from t2t_keras.typing import Tensor
 
 # These match the characters on both sides, which the next match cannot use again. So
@@ -100,7 +99,7 @@ def tree_pairs(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, bytes
         yield source, target
 
 
-class ParserTextAdapter(TextAdapter):
+class ParserTextAdapter:
     """Text adapter of a parser: lines to sources, symbols to trees over their words.
 
     A tree has every word of its line, for any output of the model. A line without words

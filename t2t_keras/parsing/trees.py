@@ -104,7 +104,11 @@ def walk(tree: Tree) -> Iterator[Step]:
 
 
 def build_trees(steps: Iterable[Step]) -> list[Tree]:
-    """Returns the trees of balanced steps (`walk`), without those over no word."""
+    """Returns the trees of a walk, without constituents over no word.
+
+    Args:
+        steps: Balanced steps of any number of trees, as `walk` yields them.
+    """
     open_: list[tuple[str, list[Tree]]] = [("", [])]
     for step in steps:
         if isinstance(step, str):

@@ -88,6 +88,11 @@ class PictureRequest(Settings):
     model_dir: str | None = None
 
     def check(self) -> None:
+        if not self.kind:
+            raise UserError(
+                f"--kind must be some of {', '.join(KINDS)}, with commas between. "
+                "Received none."
+            )
         if set(self.pictures) - {SUMMARY} and not self.sentence:
             raise UserError(
                 f"--what={','.join(self.pictures)} needs a --sentence to draw."

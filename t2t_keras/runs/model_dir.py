@@ -55,7 +55,7 @@ _REFUSAL = (
 )
 
 
-def initial_entries() -> dict[str, Any]:
+def initial_run_card() -> dict[str, Any]:
     """Returns what the run card of a new run begins with: time and versions."""
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

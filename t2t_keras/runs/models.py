@@ -30,6 +30,7 @@ from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.training.checkpoint_store import CheckpointStore
 from t2t_keras.translation.translator import Search, Translator
+from t2t_keras.typing import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -366,6 +367,12 @@ def check_class(config: ModelConfig, model_dir: ModelDir) -> None:
             f"the file of --model={config.model} has changed since the run in "
             f"{model_dir.path} was started. Its weights may mean something else now."
         )
+
+
+def trace_on_ids(compute: Callable[[Tensor, Tensor], Any]) -> Any:
+    """Returns a function of two matrices of ids, int32, traced once for all shapes."""
+    ids = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(compute, input_signature=[ids, ids], autograph=False)
 
 
 def cast_to_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:

@@ -13,7 +13,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.tokenizers import build_bleu, tokenizer_for
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
-from t2t_keras.text.reading import TextAdapter
+from t2t_keras.text.reading import PlainTextAdapter, TextAdapter
 
 # The target language that makes a run a parser.
 TREES = "tree"
@@ -101,7 +101,7 @@ class TranslationTask:
 
     def text_adapter(self, *, splits_words: bool) -> TextAdapter:
         """Returns an adapter that changes nothing."""
-        return TextAdapter()
+        return PlainTextAdapter()
 
     def scorer(self, cutoff_length: int | None = None) -> Scorer:
         """Returns the function that computes sacreBLEU and chrF.

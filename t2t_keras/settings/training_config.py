@@ -298,9 +298,9 @@ class TrainingConfig(Settings):
     def _check_schedule(self):
         if self.schedule == "paper" and self.learning_rate is not None:
             raise UserError(
-                "--learning_rate is for --schedule=constant, linear or "
-                "inverse_square_root; --schedule=paper has --learning_rate_scale. "
-                f"Received: --schedule=paper --learning_rate={self.learning_rate}"
+                "--learning_rate is for schedules other than paper, which has "
+                "--learning_rate_scale. Received: --schedule=paper "
+                f"--learning_rate={self.learning_rate}"
             )
         if self.schedule != "paper" and self.learning_rate is None:
             raise UserError(
@@ -319,9 +319,9 @@ class TrainingConfig(Settings):
             and self.warmup_steps >= self.train_steps
         ):
             raise UserError(
-                "--warmup_steps must be less than --train_steps with --schedule=linear,"
-                f" which falls after the warm-up. Received: {self.warmup_steps} and "
-                f"{self.train_steps}"
+                "--warmup_steps must be less than --train_steps with "
+                f"--schedule={self.schedule}, which falls after the warm-up. Received: "
+                f"{self.warmup_steps} and {self.train_steps}"
             )
 
     @property

@@ -11,7 +11,12 @@ def base_language(code: str) -> str:
 
 
 def language_name(code: str, *, own: bool = False) -> str:
-    """Returns a language's name, its own or English; its code if none is known."""
+    """Returns the name of a language; the code without Babel or if it knows no name.
+
+    Args:
+        code: Code of the language, with "-" before a script or region.
+        own: Whether the name is in the language itself, or in English.
+    """
     # The import takes longer than most calls of programs that need no names.
     try:
         from babel import Locale, UnknownLocaleError

@@ -4,8 +4,7 @@ Shapes: n sentences, B rows, L columns.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -39,12 +38,6 @@ def pad_sentences(sentences: Sequence[Sequence[int]]) -> Tensor:
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     rows = tf.RaggedTensor.from_row_lengths(ids, lengths)
     return pad_rows(rows, (len(sentences), max(1, lengths.max(initial=0))))
-
-
-def trace_on_ids(compute: Callable[[Tensor, Tensor], Any]) -> Any:
-    """Returns a function of two matrices of ids, int32, traced once for all shapes."""
-    ids = tf.TensorSpec([None, None], tf.int32)
-    return tf.function(compute, input_signature=[ids, ids], autograph=False)
 
 
 def shift_right(targets_BT: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ the model's source and target.
 Shapes: N number of texts, or of translations of each of B texts; L length.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from t2t_keras.text.vocabulary import EOS_ID, Vocabulary
 from t2t_keras.typing import Tensor
@@ -103,25 +103,49 @@ class TextReader:
         )
 
 
-class TextAdapter:
+class TextAdapter(Protocol):
     """Conversion of a user's line to a source, and of a target to an answer.
 
-    Each exists in Python and in the graph, and both give the same text. A translator's,
-    this one, changes nothing.
+    Each exists in Python and in the graph, and both give the same text.
     """
 
     def source(self, line: str | bytes) -> str | bytes:
         """Returns the source text of a line, which the model reads."""
-        return line
+        ...
 
     def answer(self, source: str, target: str) -> str:
-        """Returns the user's text of a normalized source and output of the model."""
-        return target
+        """Returns the text for the user.
+
+        Args:
+            source: Source text, normalized and truncated.
+            target: Output of the model, normalized.
+        """
+        ...
 
     def source_in_graph(self, lines: Tensor) -> Tensor:
         """Returns what `source` does, for [B] string."""
-        return lines
+        ...
 
     def answer_in_graph(self, sources: Tensor, targets: Tensor) -> Tensor:
         """Returns what `answer` does, for [B] and [B, N] string, as [B, N]."""
+        ...
+
+
+class PlainTextAdapter:
+    """Adapter of a translator: text is not changed."""
+
+    def source(self, line: str | bytes) -> str | bytes:
+        """Returns the line."""
+        return line
+
+    def answer(self, source: str, target: str) -> str:
+        """Returns the target."""
+        return target
+
+    def source_in_graph(self, lines: Tensor) -> Tensor:
+        """Returns the lines."""
+        return lines
+
+    def answer_in_graph(self, sources: Tensor, targets: Tensor) -> Tensor:
+        """Returns the targets."""
         return targets

@@ -32,7 +32,9 @@ def load_vocabulary(path: str | Path, sha256: str | None = None) -> Vocabulary:
 
 
 def vocabulary_from_bytes(content: bytes, name: str = "These bytes") -> Vocabulary:
-    """Returns the vocabulary of a file with what `Vocabulary.to_bytes` returned.
+    """Returns the vocabulary with this content, which `Vocabulary.to_bytes` returned.
+
+    `name` says in messages what the content is.
 
     Raises:
         UserError: If it is not a vocabulary.

@@ -51,7 +51,11 @@ def _alphanumeric_class() -> str:
 
 
 class T2TSubwordTokenizer:
-    """Tokenizer of Tensor2Tensor's `SubwordTextEncoder`, of subwords not reserved."""
+    """Tokenizer of Tensor2Tensor's `SubwordTextEncoder`.
+
+    Args:
+        subwords: Its subwords, without those that are reserved.
+    """
 
     kind = "t2t_subwords"
 

@@ -9,17 +9,58 @@ Shapes: N number of texts, L length.
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from t2t_keras.errors import require_package
 from t2t_keras.text.sentencepiece_models import load_processor
-from t2t_keras.text.t2t_subwords import T2TSubwordTokenizer
 from t2t_keras.typing import Tensor
 
 SPACE = "\u2581"
 """SentencePiece's sign for a space, LOWER ONE EIGHTH BLOCK."""
 # White space that separates words: that of ASCII. Other kinds may be part of a piece.
 _BLANKS = "[ \\t\\n\\v\\f\\r]+"
+
+
+class Tokenizer(Protocol):
+    """Text to pieces and back."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind, as the file of a vocabulary names it."""
+        ...
+
+    @property
+    def graph_resources(self) -> list[Any]:
+        """The objects that `split_in_graph` uses; an exported module tracks them."""
+        ...
+
+    def to_files(self) -> Mapping[str, bytes]:
+        """Returns the files that it is made of, by suffix."""
+        ...
+
+    def split(self, text: str) -> list[str]:
+        """Returns the pieces of a text."""
+        ...
+
+    def split_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns what `split` does, [N, (length)] string, for [N] string."""
+        ...
+
+    def mark(self, pieces: Sequence[str]) -> list[str]:
+        """Returns pieces with "▁" for a space."""
+        ...
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """Returns the text of pieces."""
+        ...
+
+    def piece_texts(self, pieces: Sequence[str]) -> list[str]:
+        """Returns what each piece contributes to the text of several."""
+        ...
+
+    def finish_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns the texts of contributions end to end, both [N] string."""
+        ...
 
 
 class WordTokenizer:
@@ -130,11 +171,6 @@ class SentencePieceTokenizer:
     def finish_in_graph(self, texts: Tensor) -> Tensor:
         """Returns the texts without spaces at either end."""
         return _strip_in_graph(texts)
-
-
-# Splits text into pieces and joins them. An exported module tracks `graph_resources`,
-# and the file of a vocabulary has the `kind` and `to_files`, contents by suffix.
-Tokenizer = WordTokenizer | SentencePieceTokenizer | T2TSubwordTokenizer
 
 
 def _strip_in_graph(texts: Tensor) -> Tensor:

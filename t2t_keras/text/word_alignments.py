@@ -152,8 +152,9 @@ def word_numbers(pieces: Sequence[str]) -> list[int]:
 def link_words(
     weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
 ) -> list[Link]:
-    """Returns a link for each target word: to the source word of the most weight.
+    """Returns a link for each target word, in order; none without source words.
 
+    It is to the source word of the most weight.
     The weight of a word is the sum over its source pieces and the mean over its target
     pieces, so that the weights of a target word add up to the same as those of a piece.
     Of equal weights the first source word gets the link.

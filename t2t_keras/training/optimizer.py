@@ -74,6 +74,8 @@ class SummedGradientAdam(keras.optimizers.Adam):
     ) -> Tensor:
         """Updates the weights on this replica; returns whether it did, a bool scalar.
 
+        Arguments must be the same on all replicas, or their weights would differ.
+
         Args:
             gradients: One for each variable that the optimizer was built on, summed
                 over replicas.

@@ -140,6 +140,8 @@ class Stepper:
     def evaluate(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
         """Returns the sums of all processes, without dropout and smoothing.
 
+        `max_tokens` is the limit for this call, by default that of the stepper.
+
         Raises:
             ValueError: If `allow_only` excludes the shape of the batch.
         """
@@ -249,7 +251,10 @@ def loss_sums(
     batches: Iterable[Batch],
     on_batch: Callable[[], object] = lambda: None,
 ) -> LossSums:
-    """Returns the loss sums over batches, without dropout and label smoothing."""
+    """Returns the loss sums over batches, without dropout and label smoothing.
+
+    `on_batch` is called after each batch.
+    """
     total = [0.0, 0.0, 0.0]
     for batch in batches:
         sums = stepper.evaluate(batch).losses

@@ -92,7 +92,12 @@ def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
 
 
 def batch_signature(*, packed: bool, aligned: bool = False) -> dict[str, tf.TensorSpec]:
-    """Returns the dtypes of a batch, packed or aligned, with any rows and positions."""
+    """Returns the dtypes of a batch, with any number of rows and positions.
+
+    Args:
+        packed: Whether several pairs share a row.
+        aligned: Whether it has the feature of guided alignment.
+    """
     dtypes = PACKED_FEATURE_DTYPES if packed else FEATURE_DTYPES
     signature = {name: tf.TensorSpec([None, None], dtype) for name, dtype in dtypes}
     if aligned:

@@ -122,7 +122,11 @@ def _pieces_of_words(vocabulary: Vocabulary, text: bytes) -> Mapping[int, list[i
 def read_lexicon(
     path: str | os.PathLike[str], vocabulary: Vocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns candidates and probabilities, as `Shortlist` has them, in a file.
+    """Returns candidates and probabilities of each source id, as `Shortlist` has them.
+
+    Args:
+        path: A file of `make_shortlist`.
+        vocabulary: Vocabulary of the model.
 
     Raises:
         UserError: If the file cannot be read, is empty or malformed, or has a piece

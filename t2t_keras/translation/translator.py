@@ -12,7 +12,7 @@ from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import line_seed
 from t2t_keras.text.padding import pad_sentences
-from t2t_keras.text.reading import TextAdapter, TextReader
+from t2t_keras.text.reading import PlainTextAdapter, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import Vocabulary
 
 # Further arguments are `prefixes` [B, P] int32 and `seeds`, a list of B numbers, if
@@ -122,7 +122,7 @@ class Translator:
         self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
         self._max_searches = max_searches
-        self._text_adapter = text_adapter or TextAdapter()
+        self._text_adapter = text_adapter or PlainTextAdapter()
 
     def translate(
         self,

@@ -362,7 +362,7 @@ def test_differences_are_what_changes_an_update(old, new) -> None:
     found = differences(old, new)
     before, after = flatten(old), flatten(new)
     fixed = set()
-    if new.training.schedule == "linear":  # its rate depends on the end
+    if new.training.falls_to_last_step:
         fixed = {"train_epochs" if new.training.train_epochs else "train_steps"}
     for name, value in before.items():
         may_change = name in changeable() - fixed

@@ -100,8 +100,8 @@ def test_a_file_is_summarized_with_and_without_translations(visualize, tmp_path)
 REFUSED = (
     (("--what=lines",), "--what=lines needs a --sentence to draw."),
     (("--what=films",), "--what must be one of lines, heat_maps, page, summary. Rec"),
-    (("--kind=cross",), "--kind takes some of encoder, decoder, memory, with comma"),
-    (("--kind=",), "--kind takes some of"),
+    (("--kind=cross",), "--kind must be one of encoder, decoder, memory. Received"),
+    (("--kind=",), "--kind must be some of encoder, decoder, memory, with commas"),
     (
         ("--sentence=a", "--translation=a", "--translation=b"),
         "Give a --translation for each --sentence, or none. Received: 2 for 1",
@@ -115,7 +115,10 @@ REFUSED = (
         ("--sentence=a", "--translation=a", "--words=q"),
         "There is no word 'q' to draw lines from.",
     ),
-    (("--sentence=a", "--heads=one"), "--heads takes numbers with commas between."),
+    (
+        ("--sentence=a", "--heads=one"),
+        "--heads must be a whole number. Received: 'one'",
+    ),
     (("--export_dir=a",), "Give either --model_dir or --export_dir."),
     (("--input=no.txt",), "There is no file no.txt"),
 )

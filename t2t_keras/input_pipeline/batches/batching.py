@@ -68,7 +68,7 @@ class GatheredBatch(NamedTuple):
     shape: Tensor
     """[3] int64, the fields of a `BatchShape`."""
     rows: Tensor
-    """[n] int64, the row of each pair."""
+    """[n] int64, the row of each pair; ascending in packed batches."""
     source: tf.RaggedTensor
     """[n, (S)] int32."""
     target: tf.RaggedTensor

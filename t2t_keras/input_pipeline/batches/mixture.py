@@ -228,7 +228,13 @@ def _tag_text(text: KeptText, indices: np.ndarray, tag_ids: Sequence[int]) -> Ke
 
 
 class PrefixedSentences:
-    """Some of the sentences of a part, by their numbers, each after the same ids."""
+    """Some of the sentences of a part, each after the same ids.
+
+    Args:
+        sentences: Sentences in memory or on disk.
+        indices: [N] numbers of the sentences.
+        prefix: Ids before each; may be empty.
+    """
 
     def __init__(
         self, sentences: Sentences, indices: np.ndarray, prefix: Sequence[int]

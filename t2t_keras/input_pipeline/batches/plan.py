@@ -149,6 +149,8 @@ def plan_evaluation(
 ) -> list[PlannedBatch]:
     """Returns the batches of an evaluation: every pair once, small shapes first.
 
+    Arguments are as in `plan_epoch`.
+
     Raises:
         ValueError: As `plan_epoch`.
     """

@@ -92,7 +92,8 @@ def _by_pair(decide: Callable[[str, str], bool]) -> ChunkFilter:
     """Returns a filter that decides for each pair by itself: True to reject."""
 
     def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-        return np.array([*map(decide, sources, targets)], bool)
+        pairs = zip(sources, targets, strict=True)
+        return np.array([decide(source, target) for source, target in pairs], bool)
 
     return reject
 
@@ -118,8 +119,9 @@ def exceeds_length_ratio(ratio: Fraction, unit: str) -> ChunkFilter:
     return reject
 
 
-is_copied: ChunkFilter = _by_pair(operator.eq)
-"""Rejects pairs whose target is the source."""
+def is_copied(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    """Rejects pairs whose target is the source."""
+    return _by_pair(operator.eq)(sources, targets)
 
 
 class IsDuplicate:
@@ -168,9 +170,15 @@ def is_in_another_script(source_language: str, target_language: str) -> ChunkFil
     Raises:
         UserError: If the script of a language is not known here.
     """
-    scripts = [_scripts_of(source_language), _scripts_of(target_language)]
+    source_scripts = _scripts_of(source_language)
+    target_scripts = _scripts_of(target_language)
 
-    return _by_pair(lambda *pair: any(map(_is_mostly_other, pair, scripts)))
+    def is_other(source: str, target: str) -> bool:
+        return _is_mostly_other(source, source_scripts) or (
+            _is_mostly_other(target, target_scripts)
+        )
+
+    return _by_pair(is_other)
 
 
 def _scripts_of(language: str) -> tuple[str, ...]:
@@ -226,7 +234,9 @@ def is_in_another_language(source_language: str, target_language: str) -> ChunkF
     def is_other(text: str, language: str) -> bool:
         return detector.odds_of_another(text, language) >= _SURE
 
-    return _by_pair(lambda *pair: any(map(is_other, pair, sides)))
+    return _by_pair(
+        lambda source, target: is_other(source, sides[0]) or is_other(target, sides[1])
+    )
 
 
 def has_markup(user_symbols: Sequence[str] = ()) -> ChunkFilter:
@@ -239,17 +249,20 @@ def has_markup(user_symbols: Sequence[str] = ()) -> ChunkFilter:
         found = _MARKUP.finditer(symbols.sub("", text))
         return any(match[1] is None or match[1] in html5 for match in found)
 
-    return _by_pair(lambda *pair: any(map(is_marked_up, pair)))
+    return _by_pair(lambda source, target: is_marked_up(source) or is_marked_up(target))
 
 
-@_by_pair
-def has_other_numbers(source: str, target: str) -> bool:
+def has_other_numbers(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
     """Rejects pairs whose sides have different numbers.
 
     Numbers are compared in any order and without separators of thousands; the parts of
     a date, a time or a decimal number are numbers of their own. One up to 12 may be
     missing on a side, which perhaps has a word for it.
     """
+    return _by_pair(_have_other_numbers)(sources, targets)
+
+
+def _have_other_numbers(source: str, target: str) -> bool:
     one, other = _count_numbers(source), _count_numbers(target)
     if one == other:
         return False

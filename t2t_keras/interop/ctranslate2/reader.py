@@ -28,7 +28,7 @@ from t2t_keras.interop.imported_model import (
     transposed,
 )
 from t2t_keras.interop.known_positions import recognize
-from t2t_keras.interop.sentencepiece_pair import open_vocabulary
+from t2t_keras.interop.sentencepiece_pair import open_piece_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 
@@ -75,7 +75,7 @@ def read_ctranslate2(path: Path) -> ImportedModel:
     _check_options(arrays)
     arrays.check_all_used()
     own = path / "vocabulary.model"  # of an export of this project
-    vocabulary, spm_files = open_vocabulary(
+    vocabulary, spm_files = open_piece_vocabulary(
         path, source, target, [own] if own.is_file() else None
     )
     return ImportedModel(

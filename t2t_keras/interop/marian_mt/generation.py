@@ -60,7 +60,9 @@ _OTHERS = frozenset(
 
 
 def read_generation(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings of a folder's generation_config.json, or in config.json.
+    """Returns the settings of generation_config.json in a folder, else of `config`.
+
+    `config` is the content of config.json.
 
     Raises:
         UserError: If the file cannot be read.

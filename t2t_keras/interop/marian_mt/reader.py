@@ -42,7 +42,7 @@ from t2t_keras.interop.marian_mt.names import (
     SHARED,
     layer_names,
 )
-from t2t_keras.interop.sentencepiece_pair import open_vocabulary
+from t2t_keras.interop.sentencepiece_pair import open_piece_vocabulary
 from t2t_keras.interop.torch_file import TorchArrays
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.vocabulary import PAD_ID
@@ -94,7 +94,9 @@ def read_transformers(path: Path) -> ImportedModel:
         _forbid_last(weights)
     _check_ignored(arrays, config, tables)
     arrays.check_all_used()
-    vocabulary, spm_files = open_vocabulary(path, source, target, skips_unknown=True)
+    vocabulary, spm_files = open_piece_vocabulary(
+        path, source, target, skips_unknown=True
+    )
     decoding, warnings = decoding_config(generation, target)
     optional = [path / f"{name}_config.json" for name in ("generation", "tokenizer")]
     return ImportedModel(
@@ -325,7 +327,7 @@ def _forbid_last(weights: dict[str, ReadWeight]) -> None:
 def _check_ignored(
     arrays: Arrays, config: Mapping[str, Any], used: tuple[str, str]
 ) -> None:
-    """Raises `UserError` unless copies, which older releases stored, are copies."""
+    """Raises `UserError` if a copy, which older releases stored, differs."""
     tables: dict[str, ReadArray] = {}
     if SHARED in arrays.names:
         arrays.read(SHARED)

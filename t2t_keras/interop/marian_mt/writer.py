@@ -91,7 +91,8 @@ def check_expressible(model: Transformer) -> None:
 def find_differences(model: Transformer) -> list[str]:
     """Returns what MarianMT computes otherwise, as ends of sentences about it."""
     sizes, found = model.sizes, []
-    if sizes["position_layout"] == "halves_t2t" or sizes["first_position"]:
+    layouts = ("interleaved", "halves")
+    if sizes["position_layout"] not in layouts or sizes["first_position"]:
         found.append(
             "has sinusoids of other wavelengths or another first position than "
             f"--position_layout={sizes['position_layout']} "

@@ -1,6 +1,7 @@
 """Data of a run: corpus, vocabulary, token ids and batching strategy."""
 
 import dataclasses
+import functools
 import hashlib
 import logging
 import math
@@ -41,6 +42,7 @@ from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
+from t2t_keras.typing import BatchShape
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +188,7 @@ def resolve_epochs(
     if training.falls_to_last_step and training.warmup_steps >= steps:
         raise UserError(
             "--warmup_steps must be less than the number of updates with "
-            f"--schedule=linear, which falls after the warm-up. Received: "
+            f"--schedule={training.schedule}, which falls after the warm-up. Received: "
             f"{training.warmup_steps:,}, and {epochs} epochs have {steps:,} updates."
         )
     return dataclasses.replace(config, training=training)
@@ -360,17 +362,10 @@ def _build_run_data(
             max_length=max_length,
         )
     batching = from_settings.build_batching_strategy(config.data, train, mixture)
-    max_tokens = config.training.max_tokens_per_replica
-    summary = batching_summary(
-        train,
-        batching,
-        lambda shape: computed_rows(
-            shape.rows,
-            max(shape.source_bound, shape.target_bound),
-            num_replicas=num_replicas,
-            max_tokens=max_tokens,
-        ),
+    count_rows = functools.partial(
+        _computed_rows, num_replicas, config.training.max_tokens_per_replica
     )
+    summary = batching_summary(train, batching, count_rows)
     logger.info(f"corpus {corpus.name}: {summary.describe()}")
     if mixture is not None:
         logger.info(mixing.describe(parts, mixture))
@@ -390,4 +385,14 @@ def _build_run_data(
         batching,
         summary,
         task,
+    )
+
+
+def _computed_rows(num_replicas: int, max_tokens: int | None, shape: BatchShape) -> int:
+    """Returns the rows that the devices compute for a batch, including padding rows."""
+    return computed_rows(
+        shape.rows,
+        max(shape.source_bound, shape.target_bound),
+        num_replicas=num_replicas,
+        max_tokens=max_tokens,
     )

@@ -13,7 +13,7 @@ from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.imported_weights import load_weights
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
-from t2t_keras.runs.model_dir import ModelDir, initial_entries
+from t2t_keras.runs.model_dir import ModelDir, initial_run_card
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.tokenizers import WordTokenizer
@@ -121,7 +121,7 @@ def _run_card(imported: ImportedModel, source_format: str) -> Mapping[str, Any]:
     if imported.source_original_ids is not None:
         entry["source_original_ids"] = list(imported.source_original_ids)
     return {
-        **initial_entries(),
+        **initial_run_card(),
         "import": entry,
         "vocabulary": {
             "size": imported.vocabulary.size,

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from t2t_keras.runs.data.run_data import RunData, open_data, resolve_epochs
-from t2t_keras.runs.model_dir import ModelDir, initial_entries
+from t2t_keras.runs.model_dir import ModelDir, initial_run_card
 from t2t_keras.runs.models import check_class, describe_class
 from t2t_keras.runs.tasks import Task, TranslationTask
 from t2t_keras.runs.training.fine_tuning import check_fit
@@ -110,7 +110,7 @@ def _initial_run_card(
     return {
         **({} if source is None else {"init": source.run_card_entry()}),
         **({} if own_class is None else {"model": own_class}),
-        **initial_entries(),
+        **initial_run_card(),
         "seed": config.training.seed,
         "corpus": {
             "name": data.corpus.name,

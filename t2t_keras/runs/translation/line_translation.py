@@ -131,8 +131,10 @@ def write_translations(
     numbered: bool,
     with_scores: bool,
 ) -> None:
-    """Writes a line for each translation, of fields separated by tabs, and flushes.
+    """Writes a line for each translation, with fields separated by tabs, and flushes.
 
+    If it is numbered, the number of the line comes first. Score and log probability, if
+    wanted, precede the text.
     A second file, `links`, gets a line of links for each translated line.
     """
     for number, line in enumerate(translated, start=1):

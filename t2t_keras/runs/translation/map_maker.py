@@ -12,7 +12,7 @@ import numpy as np
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.runs import models
-from t2t_keras.text.padding import pad_sentences, shift_right, trace_on_ids
+from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
 
 # Maximum attention weights of a batch, over both stacks: 64 MB of float32.
@@ -24,7 +24,7 @@ class MapMaker:
 
     def __init__(self, trained: models.TrainedModel):
         model = trained.model
-        self._compute = trace_on_ids(functools.partial(attention_maps, model))
+        self._compute = models.trace_on_ids(functools.partial(attention_maps, model))
         self._vocabulary = trained.vocabulary
         longest = models.longest_source(model)
         self._source_reader = TextReader(trained.vocabulary.source, longest)

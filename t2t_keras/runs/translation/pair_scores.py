@@ -12,7 +12,7 @@ import numpy as np
 from t2t_keras.decoding.transformer_search import target_log_probs
 from t2t_keras.errors import UserError, check_list
 from t2t_keras.runs import models
-from t2t_keras.text.padding import pad_sentences, trace_on_ids
+from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import TextReader
 from t2t_keras.translation.translator import batch_by_length
 
@@ -62,7 +62,7 @@ def score_pairs(
     ]
     compute = trained.keep(
         "score",
-        lambda: trace_on_ids(functools.partial(target_log_probs, trained.model)),
+        lambda: models.trace_on_ids(functools.partial(target_log_probs, trained.model)),
     )
     scores: dict[int, PairScore] = {}
     lengths = [max(len(source), len(target)) for source, _, target, _ in tokenized]

@@ -44,7 +44,6 @@ from t2t_keras.runs.tasks import (
 )
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.decoding_config import DecodingConfig
-from t2t_keras.text.padding import trace_on_ids
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.training.step import build_evaluator, loss_sums
 from t2t_keras.translation.translator import TranslatedLine
@@ -410,7 +409,7 @@ def _mean_log_loss(trained: models.TrainedModel, batches: EvaluationBatches) -> 
     """Returns the mean of -log p of the target tokens, without label smoothing."""
     model = trained.search_model
     if isinstance(model, Ensemble):
-        compute = trace_on_ids(functools.partial(target_log_probs, model))
+        compute = models.trace_on_ids(functools.partial(target_log_probs, model))
         log_prob, tokens = 0.0, 0
         for batch in batches:
             targets = batch[DECODER_TARGET_TOKENS]

@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.runs import models
 from t2t_keras.runs.tasks import TREES
-from t2t_keras.text.padding import pad_sentences, shift_right, trace_on_ids
+from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
 from t2t_keras.text.word_alignments import (
     Link,
@@ -62,7 +62,7 @@ class WordAligner:
             weights_BRHTS = attention_maps(model, source, shifted).memory
             return tf.einsum("rh,brhts->bts", shares_RH, weights_BRHTS)
 
-        self._compute = trace_on_ids(mean_weights)
+        self._compute = models.trace_on_ids(mean_weights)
         self._text_adapter = trained.task.text_adapter(splits_words=True)
         self._vocabulary = trained.vocabulary
         longest = models.longest_source(model)

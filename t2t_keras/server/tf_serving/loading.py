@@ -155,7 +155,13 @@ def warm_up(
     signatures: Mapping[str, Any],
     iterations: int = 1,
 ) -> int:
-    """Runs each warm-up request of a version some times, and returns their number.
+    """Runs the warm-up requests of a version, and returns their number.
+
+    Args:
+        directory: Directory of the version.
+        run: Run function of the model.
+        signatures: `SignatureDef`s of the model by name.
+        iterations: Number of times that each is run.
 
     Raises:
         ServingError: If one fails, there are more than `MOST_WARM_UPS`, or the file

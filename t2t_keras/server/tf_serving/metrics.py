@@ -98,7 +98,13 @@ class Metrics:
 
     @contextlib.contextmanager
     def request(self, model_name: str, method: str, protocol: str) -> Iterator[None]:
-        """Counts a request over "GRPC" or "REST", and its time if it succeeds."""
+        """Counts the request in the block, and its time if it succeeds.
+
+        Args:
+            model_name: Name of the model.
+            method: "Predict" or, with REST, "predict".
+            protocol: "GRPC" or "REST".
+        """
         status = "OK"
         latency = self.request_latency.labels(model_name, method, protocol)
         try:

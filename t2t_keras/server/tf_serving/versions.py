@@ -118,6 +118,8 @@ class ModelVersions:
     def use(self, number: int | None) -> Iterator[tuple[int, Servable]]:
         """Yields a version's number and its model, which stays loaded until the exit.
 
+        Without a number, that is the largest version that is available.
+
         Raises:
             ServingError: NOT_FOUND if it is not available.
         """

@@ -73,7 +73,8 @@ class Access:
 class RateLimiter:
     """Counter of the requests of each client within the last minute.
 
-    Clients are forgotten a minute after their last request. For one thread.
+    Clients are forgotten a minute after their last request. For one thread. `clock`
+    returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):

@@ -23,7 +23,7 @@ class GrpcBackend:
     """Models by name, on a server of TensorFlow Serving, or of `t2t_keras.serve`.
 
     Methods block, are called from threads, and raise `ServerError`. Sentences of a call
-    fit one batch.
+    fit one batch. The first call connects.
 
     Raises:
         UserError: If the address or the file of certificates cannot be used.

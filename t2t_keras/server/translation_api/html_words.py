@@ -17,7 +17,8 @@ def text_boundary(inline: Sequence[Token], text: str) -> int:
     """Returns before which tag a new text begins that continues no word; 0 if none.
 
     Between two links, or where style is what separates texts, there may be no space:
-    `<a>Home</a><a>News</a>`, `<b>Name</b><i>Anna</i>`.
+    `<a>Home</a><a>News</a>`, `<b>Name</b><i>Anna</i>`. `inline` has the tokens before
+    the text.
     """
     start = len(inline)
     while start and inline[start - 1].kind in (html_tokens.START, html_tokens.END):

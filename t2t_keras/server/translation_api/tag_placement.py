@@ -198,7 +198,10 @@ class _Placer:
     def _best_span(
         self, element: Element, free: list[bool], low: int, between: Span
     ) -> Span:
-        """Returns the span of an element, among free positions between two."""
+        """Returns the span of an element, among free positions between two.
+
+        `free` says whether each position is free, from `low` on.
+        """
         first, last = between
         if not element.starts:
             return self._prefix(element, first, last)

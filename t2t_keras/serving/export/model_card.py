@@ -23,7 +23,12 @@ READABLE = "model_card.md"
 
 
 def write_model_card(version: Path, metadata: Mapping[str, Any]) -> None:
-    """Writes a version's card as JSON and Markdown, with what no file contains."""
+    """Writes the card of an export as JSON and as Markdown, after all other files.
+
+    Args:
+        version: Directory of the SavedModel. The card has the digest of each file.
+        metadata: What no file contains: languages, sizes, scores, settings.
+    """
     meta_graph = read_meta_graph(version)
     used = {op.name for op in meta_graph.meta_info_def.stripped_op_list.op}
     card = {

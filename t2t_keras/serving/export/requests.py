@@ -43,7 +43,10 @@ class Request(NamedTuple):
 
 
 def make_text(vocabulary: Vocabulary, tokens: int) -> str:
-    """Returns a text of at most `tokens` tokens with EOS, else the shortest text."""
+    """Returns a text of at most `tokens` tokens, EOS included, else the shortest text.
+
+    `tokens` is at least 1.
+    """
     encode = vocabulary.source.encode
     once, twice = (len(encode("a" + " a" * more)) for more in (0, 1))
     return "a" + " a" * max((tokens - once) // max(1, twice - once), 0)

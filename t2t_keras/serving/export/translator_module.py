@@ -30,7 +30,12 @@ from t2t_keras.serving.export.limits import (
     check_texts,
 )
 from t2t_keras.text.padding import shift_right
-from t2t_keras.text.reading import EncodedTexts, TextAdapter, TextReader
+from t2t_keras.text.reading import (
+    EncodedTexts,
+    PlainTextAdapter,
+    TextAdapter,
+    TextReader,
+)
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
@@ -61,7 +66,7 @@ class TranslatorModule(IdsModule):
     ):
         super().__init__(model, vocabulary, settings, limits)
         self.tokenizers = vocabulary.graph_resources
-        self._text_adapter = text_adapter or TextAdapter()
+        self._text_adapter = text_adapter or PlainTextAdapter()
         self._sources = TextReader(
             vocabulary.source, limits.source_length, limits.characters
         )

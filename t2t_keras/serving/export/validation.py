@@ -220,6 +220,7 @@ def validate(directory: Path, vocabulary: Vocabulary) -> None:
 
     Every signature is called, whether or not it is in the warm-up: with an empty batch
     and one of two, and with its options for each row as well as with their defaults.
+    The directory has the SavedModel and its warm-up requests.
     """
     requests = list(read_warm_up(directory))
     # The tokenizer logs a line about its model when it is first used.
