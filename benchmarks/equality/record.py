@@ -154,7 +154,8 @@ def read_trained_values(model_dir: Path) -> Iterator[tuple[str, np.ndarray]]:
         yield f"translations {path.name}", np.array(path.read_text())
     flags = (model_dir / "train.flags").read_text().splitlines()
     settings = [line for line in flags if line.startswith("--")]
-    yield "settings", np.array([line for line in settings if "/" not in line])
+    # Sorted, for the order of a flagfile's lines means nothing.
+    yield "settings", np.array(sorted(line for line in settings if "/" not in line))
     digest = re.compile(r"\d{6,}.*")
     names = {
         digest.sub("…", str(path.relative_to(model_dir)))
