@@ -31,7 +31,6 @@ from t2t_keras.server.translation_api.page import page_response
 from t2t_keras.server.translation_api.request_fields import invalid, read_fields
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
 from t2t_keras.server.translation_api.translate_request import (
-    check_size,
     parse_pair,
     parse_texts,
     parse_translate,
@@ -210,19 +209,16 @@ class _Endpoints:
     async def detect(self, request: Request) -> Response:
         fields = await read_fields(request)
         self._access.check(request, fields)
-        texts = parse_texts(fields)
+        texts = parse_texts(fields, self._settings)
         return await self._work(request, lambda _: self._service.detect(texts))
 
     async def attention(self, request: Request) -> Response:
         fields = await read_fields(request)
         self._access.check(request, fields, _cost(fields))
-        sources = parse_texts(fields)
-        targets = parse_texts(fields, "translation")
+        sources = parse_texts(fields, self._settings)
+        targets = parse_texts(fields, self._settings, "translation")
         if len(sources) != len(targets):
             raise invalid("translation", f"a list of {len(sources)}, as q is")
-        check_size(len(sources), self._settings.batch_limit)
-        for text in (*sources, *targets):
-            check_size(len(text), self._settings.char_limit)
         pair = parse_pair(fields, self._service.languages)
         pairs = list(zip(sources, targets, strict=True))
 

@@ -43,17 +43,23 @@ class Alignment:
     Attributes:
         source: Start and end of each source word.
         target: Start and end of each word of the translation.
+        links: The source word of the most weight of each target word; none without
+            source words.
         weights_JI: [J, I] float. Weights of a word add up to at most 1; what is missing
-            is attention to the end of the sentence.
+            is attention to the end of the sentence. None if the attention is not
+            known: then a word attends to its link alone.
     """
 
     source: list[Span]
     target: list[Span]
-    weights_JI: np.ndarray
+    links: list[int]
+    weights_JI: np.ndarray | None = None
 
-    def links(self) -> list[int]:
-        """Returns for each target word the source word of the most weight."""
-        return self.weights_JI.argmax(axis=1).tolist() if self.source else []
+    def weights_on(self, words: range) -> np.ndarray:
+        """Returns the weight of each target word on some source words, [J] float."""
+        if self.weights_JI is not None:
+            return self.weights_JI[:, words.start : words.stop].sum(axis=1)
+        return np.array([float(link in words) for link in self.links])
 
 
 def align_words(
@@ -88,22 +94,23 @@ def align_words(
     shares_IS = _shares(source, source_words, attention.source_tokens)
     shares_JT = _shares(target, target_words, attention.target_tokens)
     sizes_J1 = np.maximum(shares_JT.sum(axis=1, keepdims=True), 1e-9)
-    return Alignment(
-        source_words, target_words, shares_JT @ weights_TS @ shares_IS.T / sizes_J1
-    )
+    weights_JI = shares_JT @ weights_TS @ shares_IS.T / sizes_J1
+    links = weights_JI.argmax(axis=1).tolist() if source_words else []
+    return Alignment(source_words, target_words, links, weights_JI)
 
 
 def align_in_order(source: str, target: str) -> Alignment:
     """Returns the alignment of words at the same part of their sentences.
 
-    For sentences without attention.
+    For sentences without attention, which may be of any length: memory is in proportion
+    to it.
     """
     source_words, target_words = find_words(source), find_words(target)
-    weights_JI = np.zeros((len(target_words), len(source_words)))
+    links = []
     for number in range(len(target_words) if source_words else 0):
         place = (number + 0.5) / len(target_words)
-        weights_JI[number, int(place * len(source_words))] = 1.0
-    return Alignment(source_words, target_words, weights_JI)
+        links.append(int(place * len(source_words)))
+    return Alignment(source_words, target_words, links)
 
 
 def _shares(text: str, words: Sequence[Span], tokens: Sequence[str]) -> np.ndarray:

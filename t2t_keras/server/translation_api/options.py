@@ -43,7 +43,7 @@ class ApiOptions(Settings):
         "for no limit.",
     )
     char_limit: int = setting(
-        -1,
+        20_000,
         "Longest text that the translation API takes, in characters; -1 for no limit.",
     )
     batch_limit: int = setting(

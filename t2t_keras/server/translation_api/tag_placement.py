@@ -122,8 +122,8 @@ class _Placer:
     def __init__(self, translation: str, alignment: Alignment):
         self._text = translation
         self._words = alignment.target
-        self._weights_JI = alignment.weights_JI
-        self._links = alignment.links()
+        self._alignment = alignment
+        self._links = alignment.links
 
     def render(
         self, elements: Sequence[Element], positions: Span, characters: Span
@@ -241,7 +241,7 @@ class _Placer:
         positions = [each for each in range(*between) if free[each - low]]
         if not positions:
             return between[1], between[1]
-        own = self._weights_JI[:, element.words.start : element.words.stop].sum(axis=1)
+        own = self._alignment.weights_on(element.words)
         best = max(positions, key=lambda each: own[each])
         return best, best + 1
 
@@ -252,9 +252,9 @@ class _Placer:
         low, high = between
         after = int(element.after)
         word = element.words.start - after
-        if word >= self._weights_JI.shape[1] or low == high:
+        if word >= len(self._alignment.source) or low == high:
             return high
-        weights_J = self._weights_JI[low:high, word]
+        weights_J = self._alignment.weights_on(range(word, word + 1))[low:high]
         # Of several words that are linked to one, the last.
         at = high - weights_J[::-1].argmax() if after else low + weights_J.argmax()
         at = int(at)

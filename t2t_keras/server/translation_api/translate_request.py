@@ -37,11 +37,13 @@ class TranslateRequest:
     with_sentences: bool
 
 
-def parse_texts(fields: Mapping[str, Any], name: str = "q") -> tuple[str, ...]:
+def parse_texts(
+    fields: Mapping[str, Any], settings: TranslationApiSettings, name: str = "q"
+) -> tuple[str, ...]:
     """Returns the texts of a field that has one or a list of them.
 
     Raises:
-        HttpError: If it is missing, or something else.
+        HttpError: If it is missing, something else, or beyond a limit.
     """
     value = fields.get(name)
     if value in ("", [], None):
@@ -49,6 +51,10 @@ def parse_texts(fields: Mapping[str, Any], name: str = "q") -> tuple[str, ...]:
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
         raise invalid(name, _WRONG_TEXT)
+    if isinstance(value, list):
+        _check_size(len(texts), settings.batch_limit)
+    for text in texts:
+        _check_size(len(text), settings.char_limit)
     return tuple(texts)
 
 
@@ -60,7 +66,7 @@ def parse_translate(
     Raises:
         HttpError: If a field is missing or invalid, or beyond a limit.
     """
-    texts = parse_texts(fields)
+    texts = parse_texts(fields, settings)
     source, target = _text(fields, "source"), _text(fields, "target")
     alternatives = _number(fields, "alternatives")
     limit = settings.alternatives_limit
@@ -68,11 +74,6 @@ def parse_translate(
         raise HttpError(
             400, f"Invalid request: alternatives parameter must be <= {limit}"
         )
-    is_batch = isinstance(fields["q"], list)
-    if is_batch:
-        check_size(len(texts), settings.batch_limit)
-    for text in texts:
-        check_size(len(text), settings.char_limit)
     text_format = fields.get("format") or TEXT
     if source.lower() != AUTO:
         source = _served(source, languages)
@@ -81,7 +82,7 @@ def parse_translate(
         raise HttpError(400, f"{text_format} format is not supported")
     return TranslateRequest(
         texts,
-        is_batch,
+        isinstance(fields["q"], list),
         AUTO if source.lower() == AUTO else source,
         target,
         text_format,
@@ -90,7 +91,7 @@ def parse_translate(
     )
 
 
-def check_size(size: int, limit: int) -> None:
+def _check_size(size: int, limit: int) -> None:
     """Raises `HttpError` if a number of characters or texts exceeds a limit, not -1."""
     if limit != -1 and size > limit:
         raise HttpError(

@@ -9,8 +9,8 @@ from t2t_keras.server.http.requests import HttpError
 from t2t_keras.server.translation_api.attention_links import (
     Alignment,
     Span,
-    align_in_order,
     align_words,
+    find_words,
 )
 from t2t_keras.server.translation_api.backend import GrpcBackend
 from t2t_keras.server.translation_api.html_translation import (
@@ -158,12 +158,12 @@ class TranslationService:
 
 def _describe(pair: tuple[str, str], alignment: Alignment | None) -> dict[str, Any]:
     """Returns an alignment as JSON: words and the gaps between them, and weights."""
-    aligned = alignment or align_in_order(*pair)
-    weights_JI = aligned.weights_JI if alignment else np.zeros((0, 0))
+    source, target = pair
+    weights_JI = alignment.weights_JI if alignment else None
     return {
-        "source": _words_and_gaps(pair[0], aligned.source),
-        "translation": _words_and_gaps(pair[1], aligned.target),
-        "weights": np.round(weights_JI, 3).tolist(),
+        "source": _words_and_gaps(source, find_words(source)),
+        "translation": _words_and_gaps(target, find_words(target)),
+        "weights": [] if weights_JI is None else np.round(weights_JI, 3).tolist(),
     }
 
 

@@ -72,7 +72,12 @@ class FakeBackend:
     ) -> list[CrossAttention]:
         """Each word attends to its own source word, by two heads of two layers."""
         self._call(model, "attention", sources)
-        return [_attend(*pair) for pair in zip(sources, targets, strict=True)]
+        return [
+            CrossAttention((), (), [], truncated=True)
+            if len(source.split()) > self.max_words
+            else _attend(source, target)
+            for source, target in zip(sources, targets, strict=True)
+        ]
 
     def sentences(self, method: str = "translate") -> list[str]:
         """Returns all sentences that a method was called with."""

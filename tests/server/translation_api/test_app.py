@@ -2,6 +2,7 @@
 
 import json
 import threading
+import tracemalloc
 from types import MappingProxyType
 
 import grpc
@@ -341,6 +342,54 @@ def test_attention(client_of):
         response = client.post("/attention", json=pair | changes)
         assert response.status_code == 400
         assert message in response.json()["error"]
+
+
+def test_limits_are_those_of_every_route(client_of, backend):
+    client = client_of(char_limit=30, batch_limit=3)
+    fields = TEXT | {"translation": "a"}
+    for path, changes in (
+        *(
+            (path, {"q": q})
+            for path in ("/translate", "/detect", "/attention")
+            for q in ("x" * 31, ["a", "x" * 31], ["a"] * 4)
+        ),
+        ("/attention", {"translation": "x" * 31}),
+    ):
+        response = client.post(path, json=fields | changes)
+        assert response.status_code == 400, (path, changes)
+        assert "exceeds text limit" in response.json()["error"], (path, changes)
+    assert backend.calls == []
+
+
+def test_a_text_has_at_most_20000_characters_by_default(client_of):
+    client = client_of()
+    text = TEXT | {"q": "x" * 20_000}
+    assert client.post("/translate", json=text).status_code == 200
+    text["q"] += "x"
+    assert client.post("/translate", json=text).json() == {
+        "error": "Invalid request: request (20001) exceeds text limit (20000)"
+    }
+
+
+@pytest.mark.parametrize("path", ["/attention", "/translate"])
+def test_words_without_attention_need_memory_for_each_word_alone(client_of, path):
+    """A byte for each pair of 30,000 words would be 900 MB."""
+    words = " ".join(["a"] * 15_000)
+    text = f"{words} <b>b</b> {words}"
+    fields = TEXT | {"q": text, "translation": text, "format": "html"}
+    client = client_of(char_limit=-1)
+    tracemalloc.start()
+    try:
+        answer = client.post(path, json=fields).json()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6
+    if path == "/attention":
+        assert answer["weights"] == []
+        assert "".join(answer["translation"]) == text
+    else:
+        assert answer["translatedText"].count("<b>") == 1
 
 
 STATUSES = (
