@@ -14,6 +14,8 @@ def answer_by(backend: FakeBackend):
         name = request.model_spec.signature_name
         if name == "attention":
             return _attention(backend, model, request)
+        if name == "score":
+            return _score(backend, model, request)
         texts = [text.decode() for text in read_texts(request)]
         if name == "nbest":
             rows = backend.translate_n_best(model, texts)
@@ -36,11 +38,32 @@ def answer_by(backend: FakeBackend):
     return answer
 
 
-def _attention(backend, model, request):
-    sides = [
+def _sides(request):
+    return [
         [text.decode() for text in read_texts(request, name)]
         for name in ("source", "target")
     ]
+
+
+def _score(backend, model, request):
+    scores = backend.score(model, *_sides(request))
+    longest = max(len(each.tokens) for each in scores)
+    tokens = [
+        [*(token.encode() for token in each.tokens), *[b""] * longest][:longest]
+        for each in scores
+    ]
+    log_probs = [[*each.token_log_probs, *[0.0] * longest][:longest] for each in scores]
+    return {
+        "log_prob": np.array([each.log_prob for each in scores], np.float32),
+        "score": np.array([each.score for each in scores], np.float32),
+        "target_length": np.array([len(each.tokens) for each in scores], np.int32),
+        "target_tokens": np.array(tokens, object),
+        "token_log_probs": np.array(log_probs, np.float32),
+    }
+
+
+def _attention(backend, model, request):
+    sides = _sides(request)
     assert len(sides[0]) == 1  # no padding
     (attention,) = backend.attention(model, *sides)
     tokens = attention.source_tokens, attention.target_tokens

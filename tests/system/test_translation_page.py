@@ -1,5 +1,6 @@
 """The translation API's page in a real browser."""
 
+import contextlib
 import json
 
 import grpc
@@ -41,11 +42,26 @@ def url(backend):
 
 @pytest.fixture
 def page(browser, url):
-    browser.open(url)
-    wait_until(lambda: browser.value("document.querySelectorAll('#to option').length"))
+    open_translator(browser, url)
     yield browser
     assert browser.errors == []
     assert all(each.startswith(url) or each == "data:," for each in browser.requests)
+
+
+def open_translator(browser, url, **size):
+    browser.open(url, **size)
+    wait_until(lambda: browser.value("document.querySelectorAll('#to option').length"))
+
+
+@contextlib.contextmanager
+def limited_page(browser, backend, **limits):
+    """Opens the page of an API with other limits."""
+    with serve(answer_by(backend)) as (server, _):
+        with running_translation_api(
+            settings(THREE_PAIRS, server=server, port=0, **limits)
+        ) as port:
+            open_translator(browser, f"http://127.0.0.1:{port}/")
+            yield browser
 
 
 def choose(page, name, value):
@@ -76,7 +92,27 @@ def translate(page, text, source="en"):
     choose(page, "from", source)
     write(page, text)
     page.mouse("#translate", click=True)
-    wait_until(lambda: target(page))
+    busy = "document.querySelector('[aria-busy]') !== null"
+    wait_until(lambda: target(page) and not page.value(busy))
+
+
+def status(page):
+    return page.value("document.getElementById('status').textContent")
+
+
+def shown(page, name):
+    """Returns the text of an element, None if it is hidden."""
+    return page.value(
+        f"(e => e.hidden ? null : e.textContent)(document.getElementById('{name}'))"
+    )
+
+
+def box(page, selector):
+    """Returns left, top, right and bottom of an element in the window."""
+    return page.value(
+        f"(r => [r.left, r.top, r.right, r.bottom])"
+        f"(document.querySelector('{selector}').getBoundingClientRect())"
+    )
 
 
 def marks(page):
@@ -99,7 +135,7 @@ def test_languages_and_swap(page):
     assert page.value("document.getElementById('from').value") == "de"
     assert page.value("document.getElementById('to').value") == "en"
     assert page.value("document.getElementById('source').value") == "+b +a"
-    assert target(page) == ""
+    wait_until(lambda: target(page) == "++a ++b")
 
 
 def test_the_address_may_have_text_and_languages(page, url):
@@ -123,6 +159,9 @@ def test_a_translation_with_alternatives(page):
 
 
 def test_a_word_of_the_translation_marks_its_source_words(page, backend):
+    translate(page, "Aa")
+    # The first translation shows what pointing at a word does.
+    wait_until(lambda: marks(page) == ["Aa"])
     translate(page, "🙂 Aa bb. Cc dd ee.")
     backend.calls.clear()
     assert marks(page) == []
@@ -157,12 +196,13 @@ def test_the_keyboard(page):
     wait_until(lambda: target(page))
     page.value("document.getElementById('source').focus()")
     page.key("Tab")
-    wait_until(lambda: marks(page))
+    assert page.value("document.activeElement.id") == "translate"
+    page.key("Tab")
     assert page.value("document.activeElement.className") == "word chosen"
-    first = marks(page)
+    first = ["bb"]
+    wait_until(lambda: marks(page) == first)
     page.key("End")
-    wait_until(lambda: marks(page) not in ([], first))
-    assert (first, marks(page)) == (["bb"], ["Aa"])
+    wait_until(lambda: marks(page) == ["Aa"])
     page.key("Home")
     wait_until(lambda: marks(page) == first)
     page.key("Escape")
@@ -186,8 +226,7 @@ def test_errors_are_shown(page, backend):
         choose(page, "from", "en")
         write(page, "a")
         page.mouse("#translate", click=True)
-        status = "document.getElementById('status').textContent"
-        wait_until(lambda: "took too long" in page.value(status))
+        wait_until(lambda: "took too long" in status(page))
         assert page.value("document.querySelector('#status.error') !== null")
     finally:
         backend.error = None
@@ -214,5 +253,107 @@ def test_dark_and_narrow(page, url):
     page.prefer("dark")
     assert page.value(color) != light
     page.prefer("light")
-    page.open(url, width=360, height=700)
-    assert page.value("document.documentElement.scrollWidth") <= 360
+    open_translator(page, url, width=390, height=844)
+    translate(page, "aa bb. " * 200)
+    assert page.value("document.documentElement.scrollWidth") <= 390
+    # The languages are in one row, and the button is in the window, above the
+    # translation, although the text is longer than it.
+    assert box(page, "#from")[1] == box(page, "#to")[1] == box(page, "#swap")[1]
+    page.value("scrollTo(0, 0)")
+    assert box(page, "#target")[1] > 844 > box(page, "#translate")[3]
+    assert page.value("document.elementFromPoint(340, 810).id") == "translate"
+
+
+def test_boxes_have_one_height_that_grows_with_the_text(page):
+    heights = []
+    for text in ("aa", "aa\n" * 12):
+        translate(page, text)
+        wait_until(lambda text=text: target(page).count("a") == text.count("a"))
+        sides = [box(page, f".card:nth-of-type({number})") for number in (1, 2)]
+        assert sides[0][1::2] == sides[1][1::2]
+        heights.append(sides[0][3] - sides[0][1])
+    assert heights[1] > heights[0] + 50
+
+
+def test_text_is_translated_while_it_is_written(page, backend):
+    choose(page, "from", "en")
+    backend.calls.clear()
+    for text in ("a", "a b", "a b c"):
+        write(page, text)
+    wait_until(lambda: target(page) == "+c +b +a")
+    # Those before the pause were not asked for.
+    assert backend.sentences("n_best") == ["a b c"]
+    backend.hold.clear()
+    try:
+        write(page, "d")
+        wait_until(lambda: "d" in backend.sentences("n_best"))
+        write(page, "e")
+        wait_until(lambda: "e" in backend.sentences("n_best"))
+    finally:
+        backend.hold.set()
+    wait_until(lambda: target(page) == "+e")
+    write(page, "")
+    assert (target(page), status(page)) == ("", "")
+
+
+def test_a_sign_for_an_uncertain_translation(page):
+    translate(page, "Aa. Bb? Cc.")
+    assert shown(page, "doubt").startswith("Uncertain: 1 of 3 sentences")
+    words = "[...document.querySelectorAll('.doubtful')].map(e => e.textContent)"
+    assert page.value(words) == ["+", "Bb", "?"]
+    translate(page, "Aa")
+    wait_until(lambda: target(page) == "+Aa")
+    assert shown(page, "doubt") is None
+
+
+def test_copy_clear_and_count(page):
+    translate(page, "🙂 a")
+    assert shown(page, "count") == "3 / 20,000"
+    page.mouse("#copy", click=True)
+    wait_until(lambda: shown(page, "copy") == "Copied")
+    page.mouse("#clear", click=True)
+    assert target(page) == ""
+    assert shown(page, "count") == "0 / 20,000"
+    assert page.value("document.getElementById('copy').disabled")
+    assert page.value("document.activeElement.id") == "source"
+
+
+def test_every_limit_is_obeyed(browser, backend, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("secret-key\n")
+    for limits, alternatives in (
+        ({"alternatives_limit": 0}, 0),
+        ({"alternatives_limit": 1}, 1),
+        ({"batch_limit": 1, "char_limit": -1}, 2),
+    ):
+        with limited_page(browser, backend, **limits) as page:
+            translate(page, "a")
+            assert target(page) == "+a"
+            count = "document.querySelectorAll('#alternatives li').length"
+            assert page.value(count) == alternatives
+            assert browser.errors == []
+    with limited_page(browser, backend, char_limit=3) as page:
+        choose(page, "from", "en")
+        backend.calls.clear()
+        write(page, "🙂🙂🙂b")
+        wait_until(lambda: "longer than 3 characters" in status(page))
+        assert page.value("document.querySelector('#count.over') !== null")
+        assert backend.calls == []
+        write(page, "🙂 b")
+        wait_until(lambda: target(page) == "+b +🙂")
+        assert not page.value("document.querySelector('#count.over') !== null")
+    with limited_page(browser, backend, api_keys_file=str(keys)) as page:
+        choose(page, "from", "en")
+        write(page, "a")
+        wait_until(lambda: status(page) == "This server needs an API key.")
+        page.value(
+            "(e => { e.value = 'secret-key'; e.dispatchEvent(new Event('change')); })"
+            "(document.getElementById('key'))"
+        )
+        wait_until(lambda: target(page) == "+a")
+    with limited_page(browser, backend, requests_per_minute=1) as page:
+        translate(page, "a")
+        write(page, "b")
+        wait_until(lambda: "Next attempt in" in status(page))
+        assert marks(page) == []  # the example would have been a request
+    browser.errors.clear()

@@ -11,6 +11,7 @@ from t2t_keras.serving.client.connection import read_credentials
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import (
     CrossAttention,
+    TargetScore,
     TranslatedText,
     TranslationClient,
 )
@@ -68,6 +69,12 @@ class GrpcBackend:
     ) -> list[CrossAttention]:
         """Returns the attention of each target to its source."""
         return self._clients[model].attention(sources, targets)
+
+    def score(
+        self, model: str, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[TargetScore]:
+        """Returns how likely each target is as a translation of its source."""
+        return self._clients[model].score(sources, targets)
 
 
 def backend_error(error: ServerError) -> HttpError:

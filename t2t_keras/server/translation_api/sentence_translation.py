@@ -1,13 +1,21 @@
 """Translation of any number of sentences by one model, in batches that it takes."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
+import grpc
+
 from t2t_keras.server.translation_api.backend import GrpcBackend
 from t2t_keras.server.workers import Cancelled, CancelToken
 from t2t_keras.serving.client.bulk import in_batches
-from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
+from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.translation_client import (
+    CrossAttention,
+    TargetScore,
+    TranslatedText,
+)
 
 # An answer has [R, H, T, S] weights for each pair, 0.8 MB with 6 layers of 8 heads.
 _ATTENTION_BATCH = 4
@@ -90,6 +98,40 @@ class SentenceTranslator:
                 size=lambda pair: len(pair[0]) + len(pair[1]),
             )
         )
+
+    def confidences(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """Returns the model's confidence in each translation of a sentence.
+
+        That is the geometric mean of the probabilities of its subwords, from 0 to 1;
+        None of a sentence without letters, one that the model would cut, or by a model
+        that has no signature for it.
+        """
+        pending = [i for i, pair in enumerate(pairs) if all(map(is_translatable, pair))]
+        found: list[float | None] = [None] * len(pairs)
+
+        def call(batch: list[tuple[str, str]]) -> list[TargetScore]:
+            self._check()
+            sources, targets = zip(*batch, strict=True)
+            return self.backend.score(self.model, sources, targets)
+
+        try:
+            scores = list(
+                in_batches(
+                    call,
+                    [pairs[i] for i in pending],
+                    batch_size=self.batch_size,
+                    concurrency=self.concurrency,
+                    size=lambda pair: len(pair[0]) + len(pair[1]),
+                )
+            )
+        except ServerError as error:
+            if error.code is not grpc.StatusCode.FAILED_PRECONDITION:
+                raise
+            return found
+        for index, score in zip(pending, scores, strict=True):
+            if score.tokens and not score.truncated:
+                found[index] = round(math.exp(score.log_prob / len(score.tokens)), 3)
+        return found
 
     def _call(
         self, sentences: Sequence[str], alternatives: int

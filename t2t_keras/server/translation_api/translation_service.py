@@ -77,9 +77,27 @@ class TranslationService:
             answer["alternatives"] = [each.translations[1:] for each in translated]
         if request.with_sentences:
             answer["sentences"] = [each.sentences for each in translated]
+            answer["confidences"] = (
+                [[None] * len(each.sentences) for each in translated]
+                if source == target
+                else self._confidences(translated, source, target, cancelled)
+            )
         if request.is_batch:
             return answer
         return {name: values[0] for name, values in answer.items()}
+
+    def _confidences(
+        self,
+        translated: Sequence[TextTranslation],
+        source: str,
+        target: str,
+        cancelled: CancelToken,
+    ) -> list[list[float | None]]:
+        """Returns the confidence in each sentence of each text."""
+        pairs = [pair[:2] for each in translated for pair in each.sentences]
+        translator = self._translator(self._pair(source, target), cancelled)
+        confidences = iter(translator.confidences(pairs))
+        return [[next(confidences) for _ in each.sentences] for each in translated]
 
     def detect(self, texts: Sequence[str]) -> list[dict[str, object]]:
         """Returns the probable languages of some texts, best first."""
@@ -184,6 +202,9 @@ def frontend_settings(
     has_keys = bool(settings.api_keys_file)
     return {
         "charLimit": settings.char_limit,
+        "batchLimit": settings.batch_limit,
+        "alternativesLimit": settings.alternatives_limit,
+        "requestsPerMinute": settings.requests_per_minute,
         "frontendTimeout": 500,
         "apiKeys": has_keys,
         "keyRequired": has_keys and settings.require_api_key,

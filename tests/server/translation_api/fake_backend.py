@@ -1,12 +1,17 @@
 """Fake models in this process: each word of a translation says which word it is of."""
 
+import math
 import threading
 import time
 from collections.abc import Sequence
 
 from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
-from t2t_keras.serving.client.translation_client import CrossAttention, TranslatedText
+from t2t_keras.serving.client.translation_client import (
+    CrossAttention,
+    TargetScore,
+    TranslatedText,
+)
 
 EN_DE = (LanguagePair("translate", "en", "de"),)
 THREE_PAIRS = (
@@ -78,6 +83,21 @@ class FakeBackend:
             else _attend(source, target)
             for source, target in zip(sources, targets, strict=True)
         ]
+
+    def score(
+        self, model: str, sources: Sequence[str], targets: Sequence[str]
+    ) -> list[TargetScore]:
+        """Each word of a translation has probability 0.9, of a question 0.1."""
+        self._call(model, "score", sources)
+        scores = []
+        for source, target in zip(sources, targets, strict=True):
+            tokens = (*target.split(), "</s>")
+            each = math.log(0.1 if "?" in source else 0.9)
+            total = each * len(tokens)
+            scores.append(
+                TargetScore(total, total, tokens, (each,) * len(tokens), False)
+            )
+        return scores
 
     def sentences(self, method: str = "translate") -> list[str]:
         """Returns all sentences that a method was called with."""

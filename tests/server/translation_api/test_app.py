@@ -237,6 +237,34 @@ def test_html_and_sentences(client_of):
         fields = TEXT | {"q": "One. Two", "sentences": yes}
         answer = client.post("/translate", data=fields).json()
         assert answer["sentences"] == [["One.", "+One.", " "], ["Two", "+Two", ""]]
+        assert answer["confidences"] == [0.9, 0.9]
+
+
+def test_confidences(client_of, backend):
+    """The geometric mean over the subwords; none of what the model cannot score."""
+    client = client_of()
+    asked = TEXT | {"q": ["One two?\n12\nThree", "4"], "sentences": True}
+    assert client.post("/translate", json=asked).json()["confidences"] == [
+        [0.1, None, 0.9],
+        [None],
+    ]
+    same = asked | {"target": "en"}
+    assert client.post("/translate", json=same).json()["confidences"] == [[None]] * 2
+    # An export of an early release does not have the signature.
+    backend.score = fail_with("FAILED_PRECONDITION")
+    assert client.post("/translate", json=asked).json()["confidences"] == [
+        [None] * 3,
+        [None],
+    ]
+    backend.score = fail_with("UNAVAILABLE")
+    assert client.post("/translate", json=asked).status_code == 503
+
+
+def fail_with(code):
+    def fail(*_):
+        raise ServerError("fake", code=grpc.StatusCode[code])
+
+    return fail
 
 
 def test_the_language_is_that_of_a_single_pair(client_of):

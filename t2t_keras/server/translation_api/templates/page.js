@@ -2,25 +2,49 @@
 // All text is set by textContent. Styles are set by the object model, which the content
 // security policy allows.
 const element = (id) => document.getElementById(id);
-const [form, from, to, swap, source, backdrop, target, status, key] =
-  ["form", "from", "to", "swap", "source", "backdrop", "target", "status", "key"].map(element);
+const [form, from, to, swap, source, backdrop, target, status, key, count, copy, doubt] =
+  ["form", "from", "to", "swap", "source", "backdrop", "target", "status", "key", "count",
+    "copy", "doubt"].map(element);
+// Milliseconds after the last key before the text is translated.
+const PAUSE = 600;
+// Mean probability of the subwords of a sentence below which it is marked as uncertain.
+const CERTAIN = 0.4;
+const MOST_ALTERNATIVES = 3;
+// Limits of this server, as /frontend/settings has them.
+let settings = {};
 let languages = [];
 // The translation that is shown: its text, languages, and sentences. A sentence has its
 // alignment as soon as one of its words was pointed at.
 let shown = null;
-// Number of the last request, so that an answer that comes late is not shown.
-let latest = 0;
+// The request in flight, and the timer of the next one.
+let inFlight = null;
+let timer = 0;
+// The word of the translation whose source words are marked.
+let chosen = null;
+// Whether the reader has pointed at a word, or was shown what that does.
+let knowsAttention = false;
 
-async function ask(path, fields) {
+class RefusedError extends Error {
+  constructor(message, seconds) {
+    super(message);
+    this.seconds = seconds;
+  }
+}
+
+async function ask(path, fields, signal) {
   const body = key.value ? {...fields, api_key: key.value} : fields;
   const response = await fetch(path, fields && {
     method: "POST",
     headers: {"Content-Type": "application/json"},
     body: JSON.stringify(body),
+    signal,
   });
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(answer.error || `The server answered ${response.status}.`);
-  return answer;
+  if (response.ok) return answer;
+  throw new RefusedError(
+    answer.error || `The server answered ${response.status}.`,
+    response.status === 429 ? Number(response.headers.get("Retry-After")) : 0,
+  );
 }
 
 function say(text, isError = false) {
@@ -49,8 +73,12 @@ function showLanguages() {
   swap.disabled = !targetsOf(to.value).includes(from.value);
 }
 
-from.addEventListener("change", showLanguages);
-to.addEventListener("change", showLanguages);
+for (const select of [from, to]) {
+  select.addEventListener("change", () => {
+    showLanguages();
+    translate();
+  });
+}
 
 swap.addEventListener("click", () => {
   const [first, second] = [from.value, to.value];
@@ -60,39 +88,103 @@ swap.addEventListener("click", () => {
   if (shown) source.value = shown.translation;
   showLanguages();
   clear();
+  translate();
 });
 
+function stop() {
+  clearTimeout(timer);
+  inFlight?.abort();
+  inFlight = null;
+  target.removeAttribute("aria-busy");
+}
+
 function clear() {
-  latest += 1;
+  stop();
   shown = null;
   target.replaceChildren();
-  element("others").hidden = true;
-  mark(null);
+  element("others").hidden = doubt.hidden = copy.disabled = true;
+  copyText();
   say("");
 }
 
-source.addEventListener("input", () => mark(null));
-source.addEventListener("scroll", () => { backdrop.scrollTop = source.scrollTop; });
+// Copies the text below the marks, so that both are as high as it needs.
+function copyText() {
+  chosen?.classList.remove("chosen");
+  chosen = null;
+  backdrop.replaceChildren(source.value);
+  const size = [...source.value].length;
+  const limit = settings.charLimit > 0 ? settings.charLimit : 0;
+  count.textContent = limit ? `${size.toLocaleString()} / ${limit.toLocaleString()}` :
+    size.toLocaleString();
+  count.classList.toggle("over", limit > 0 && size > limit);
+  return limit > 0 && size > limit;
+}
+
+source.addEventListener("input", () => {
+  copyText();
+  stop();
+  if (source.value.trim()) {
+    target.setAttribute("aria-busy", "true");
+    timer = setTimeout(translate, PAUSE);
+  } else {
+    clear();
+  }
+});
 source.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });
-
-form.addEventListener("submit", async (event) => {
-  event.preventDefault();
+key.addEventListener("change", () => translate());
+element("clear").addEventListener("click", () => {
+  source.value = "";
   clear();
-  const number = latest;
+  source.focus();
+});
+copy.addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(shown.translation);
+  } catch {
+    // Pages that were not sent by https may not; selected text may be copied anywhere.
+    getSelection().selectAllChildren(target);
+    document.execCommand("copy");
+  }
+  copy.textContent = "Copied";
+  setTimeout(() => { copy.textContent = "Copy"; }, 1500);
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  translate();
+});
+
+// Translates the text as it is now. What an earlier call waits for is not shown any more.
+async function translate() {
+  stop();
   const q = source.value;
-  if (!q.trim()) return;
+  if (!q.trim()) return clear();
+  if (copyText()) {
+    const limit = settings.charLimit.toLocaleString();
+    return say(`The text is longer than ${limit} characters. Shorten it.`, true);
+  }
+  if (settings.keyRequired && !key.value) return say("This server needs an API key.", true);
+  const own = inFlight = new AbortController();
   say("Translating …");
+  target.setAttribute("aria-busy", "true");
+  const limit = settings.alternativesLimit;
   try {
     const answer = await ask("translate", {
-      q, source: from.value, target: to.value, alternatives: 3, sentences: true,
-    });
-    if (number === latest) show(q, answer);
+      q, source: from.value, target: to.value, sentences: true,
+      alternatives: limit >= 0 ? Math.min(limit, MOST_ALTERNATIVES) : MOST_ALTERNATIVES,
+    }, own.signal);
+    if (own !== inFlight) return;
+    stop();
+    show(q, answer);
   } catch (error) {
-    if (number === latest) say(error.message, true);
+    if (own !== inFlight) return;
+    stop();
+    if (!error.seconds) return say(error.message, true);
+    say(`${error.message}. Next attempt in ${error.seconds} s.`, true);
+    timer = setTimeout(translate, 1000 * error.seconds);
   }
-});
+}
 
 function show(text, answer) {
   const detected = answer.detectedLanguage;
@@ -101,8 +193,10 @@ function show(text, answer) {
     translation: answer.translatedText,
     source: detected ? detected.language : from.value,
     target: to.value,
-    sentences: answer.sentences.map(([first, second, space]) =>
-      ({source: first, translation: second, space, alignment: null})),
+    sentences: answer.sentences.map(([first, second, space], index) => ({
+      source: first, translation: second, space, alignment: null,
+      isDoubtful: answer.confidences[index] !== null && answer.confidences[index] < CERTAIN,
+    })),
   };
   const name = detected && languages.find((each) => each.code === detected.language);
   say(name ? `Detected: ${name.name} (${Math.round(detected.confidence)} %)` : "");
@@ -112,23 +206,32 @@ function show(text, answer) {
     start += sentence.source.length + sentence.space.length;
   }
   target.replaceChildren(...shown.sentences.flatMap((sentence, index) =>
-    [...wordsOf(sentence.translation, index), sentence.space]));
+    [...wordsOf(sentence, index), sentence.space]));
   const first = target.querySelector(".word");
   if (first) first.tabIndex = 0;
-  element("alternatives").replaceChildren(...answer.alternatives.map((each) => {
+  copy.disabled = !shown.translation;
+  const doubtful = shown.sentences.filter((each) => each.isDoubtful).length;
+  doubt.hidden = !doubtful;
+  doubt.textContent = `Uncertain: ${doubtful} of ${shown.sentences.length} ` +
+    `${shown.sentences.length > 1 ? "sentences" : "sentence"}, with a wavy line.`;
+  const alternatives = answer.alternatives || [];
+  element("alternatives").replaceChildren(...alternatives.map((each) => {
     const item = document.createElement("li");
     item.textContent = each;
     return item;
   }));
-  element("others").hidden = !answer.alternatives.length;
+  element("others").hidden = !alternatives.length;
+  // Where requests are not rationed, one shows what pointing at a word does.
+  const example = [...target.querySelectorAll(".word")].find((each) => /\p{L}/u.test(each.textContent));
+  if (example && !knowsAttention && !(settings.requestsPerMinute > 0)) mark(example);
 }
 
-function wordsOf(text, sentence) {
+function wordsOf({translation, isDoubtful}, sentence) {
   const segmenter = new Intl.Segmenter(shown.target, {granularity: "word"});
-  return [...segmenter.segment(text)].map(({segment, index}) => {
+  return [...segmenter.segment(translation)].map(({segment, index}) => {
     if (!segment.trim()) return segment;
     const span = document.createElement("span");
-    span.className = "word";
+    span.className = isDoubtful ? "word doubtful" : "word";
     span.textContent = segment;
     span.tabIndex = -1;
     Object.assign(span.dataset, {sentence, index});
@@ -160,15 +263,13 @@ async function alignmentOf(sentence) {
   }
 }
 
-let chosen = null;
-
 // Marks the source words of a word of the translation; of null, none.
 async function mark(word) {
-  chosen?.classList.remove("chosen");
+  copyText();
   chosen = word;
-  backdrop.replaceChildren();
   if (!word || !shown || source.value !== shown.text) return;
   word.classList.add("chosen");
+  knowsAttention = true;
   const sentence = shown.sentences[word.dataset.sentence];
   if (shown.source === shown.target || !sentence.source || !sentence.translation) return;
   let alignment;
@@ -200,7 +301,6 @@ function highlight(start, words, weights) {
     position = start + last;
   });
   backdrop.replaceChildren(...parts, shown.text.slice(position));
-  backdrop.scrollTop = source.scrollTop;
 }
 
 target.addEventListener("mouseover", (event) => mark(event.target.closest(".word")));
@@ -239,11 +339,11 @@ function fillFromAddress() {
 
 (async () => {
   try {
-    const settings = await ask("frontend/settings");
+    settings = await ask("frontend/settings");
     element("key-label").hidden = !settings.apiKeys;
-    if (settings.charLimit > 0) source.maxLength = settings.charLimit;
     languages = await ask("languages");
     showLanguages();
+    copyText();
     fillFromAddress();
   } catch (error) {
     say(error.message, true);
