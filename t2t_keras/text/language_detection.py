@@ -15,6 +15,8 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S++")
 _MAX_CHARACTERS = 5_000
 # py3langid gives the languages of few letters, and of none, about the same probability.
 _MAX_RESULTS = 3
+# What py3langid calls "1a2b3c".
+_NO_LANGUAGE = "zxx"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,25 @@ class LanguageDetector:
             ranked = self._identifier.rank(text)
         own = dict(ranked)[base_language(language)]
         return ranked[0][1] / own if own else math.inf
+
+    def detect_other(
+        self, text: str, known: Sequence[str], least_confidence: float
+    ) -> str | None:
+        """Returns the language of a text if it is surely none of some; None if not.
+
+        Args:
+            text: Text of any length.
+            known: Codes of those languages.
+            least_confidence: Least probability among all languages, in percent.
+        """
+        text = _without_addresses(text)
+        if not any(map(str.isalpha, text)):
+            return None
+        with self._lock:
+            language, probability = self._identifier.rank(text)[0]
+        is_known = language in (_NO_LANGUAGE, *map(base_language, known))
+        is_sure = 100.0 * probability >= least_confidence
+        return language if is_sure and not is_known else None
 
     def detect(self, text: str, candidates: Sequence[str]) -> list[Detection]:
         """Returns the most probable languages, best first; at least one.

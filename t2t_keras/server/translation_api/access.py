@@ -6,6 +6,7 @@ The package `limits` was looked at: its storage in memory starts a timer thread.
 import collections
 import ipaddress
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from t2t_keras.server.translation_api.api_keys import ApiKey, ApiKeyFile
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
 
 _WINDOW_SECONDS = 60.0
+_WITH_PORT = re.compile(r"(?:([\d.]+)|\[([^\[\]]+)\])(?::\d+)?")
 
 
 class Access:
@@ -124,6 +126,8 @@ def client_address(request: Request, trust_forwarded_for: bool) -> str:
     """Returns the address by which a client is counted.
 
     That is the network of 64 bits of an IPv6 address, since one client has all of it.
+    Some proxies append a port, which is another one for each connection. What is no
+    address counts for the proxy.
 
     Args:
         request: The request.
@@ -131,15 +135,24 @@ def client_address(request: Request, trust_forwarded_for: bool) -> str:
             X-Forwarded-For. Earlier entries are whatever the client sent.
     """
     address = request.client.host if request.client else ""
+    parsed = _parse_address(address)
     forwarded = request.headers.getlist("x-forwarded-for")
     if trust_forwarded_for and forwarded:
-        address = forwarded[-1].rpartition(",")[2].strip()
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
+        parsed = _parse_address(forwarded[-1].rpartition(",")[2].strip()) or parsed
+    if parsed is None:
         return address
     if isinstance(parsed, ipaddress.IPv6Address):
         if parsed.ipv4_mapped:
             return str(parsed.ipv4_mapped)
         return str(ipaddress.ip_network((parsed, 64), strict=False))
     return str(parsed)
+
+
+def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Returns the address of `1.2.3.4`, `1.2.3.4:80`, `2001:db8::1` or `[::1]:80`."""
+    with_port = _WITH_PORT.fullmatch(text)
+    address = (with_port[1] or with_port[2]) if with_port else text
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError:
+        return None

@@ -130,11 +130,8 @@ class Languages:
     def candidates(self, target: str) -> tuple[str, ...]:
         """Returns the languages that a text to be translated may be in.
 
-        With a single pair it is not detected. Otherwise one candidate is the target
-        itself: such a text is returned as it is.
+        One candidate is the target itself: such a text is returned as it is.
         """
-        if len(self.pairs) == 1 and target == self.pairs[0].target:
-            return self.sources
         sources = [pair.source for pair in self.pairs if pair.target == target]
         return tuple(dict.fromkeys([*sources, target])) if sources else self.codes
 

@@ -132,8 +132,12 @@ class TranslationService:
         texts: Iterable[str] = request.texts
         if request.text_format == HTML:
             texts = map(readable_text, texts)
+        text = "\n".join(texts)
+        other = self._detector.detect_other(text, self.languages.codes, _SURE)
+        if other is not None:
+            raise HttpError(400, f"{other} is not supported")
         candidates = self.languages.candidates(request.target)
-        found = self._detector.detect("\n".join(texts), candidates)
+        found = self._detector.detect(text, candidates)
         if (
             found[0].language == request.target
             and found[0].confidence < _SURE

@@ -267,16 +267,31 @@ def fail_with(code):
     return fail
 
 
-def test_the_language_is_that_of_a_single_pair(client_of):
+def test_the_language_is_detected_for_a_single_pair(client_of, backend):
     client = client_of()
-    for q, detected in (("Hund", dict), (["Hund", "x"], list)):
-        answer = client.post(
-            "/translate", json=TEXT | {"q": q, "source": "auto"}
-        ).json()
-        found = answer["detectedLanguage"]
-        assert isinstance(found, detected)
-        expected = {"language": "en", "confidence": 100.0}
-        assert found == (expected if detected is dict else [expected] * 2)
+
+    def auto(q):
+        return client.post("/translate", json=TEXT | {"q": q, "source": "auto"}).json()
+
+    english, german = "The dog is asleep.", "Der alte Lehrer schläft jetzt."
+    answer = auto(english)
+    assert answer["detectedLanguage"]["language"] == "en"
+    assert answer["detectedLanguage"]["confidence"] >= 90
+    assert answer["translatedText"] == "+asleep. +is +dog +The"
+    assert [each["language"] for each in auto([english, "x"])["detectedLanguage"]] == [
+        "en",
+        "en",
+    ]
+    backend.calls.clear()
+    # It is in the target language already.
+    answer = auto(german)
+    assert answer["detectedLanguage"]["language"] == "de"
+    assert answer["translatedText"] == german
+    assert auto("Le vieux professeur est là.") == {"error": "fr is not supported"}
+    assert backend.calls == []
+    # Nothing to tell a language by.
+    assert auto("12 + 3")["detectedLanguage"] == {"language": "en", "confidence": 0.0}
+    assert auto("1a2b3c")["detectedLanguage"]["language"] == "en"
 
 
 def test_the_language_is_detected_among_several(client_of, backend):
@@ -573,8 +588,17 @@ def test_addresses_behind_a_proxy(client_of):
     assert ask("2001:db8::1") == 200
     assert ask("2001:db8::2:1") == 429
     assert ask("2001:db8:0:1::1") == 200
+    # Some proxies append the port of the connection.
+    assert ask("7.7.7.7:1024") == 200
+    assert ask("7.7.7.7:1025") == 429
+    assert ask("7.7.7.7") == 429
+    assert ask("[2001:db8::3]:1024") == 429
+    assert ask("[2001:db8:0:2::1]") == 200
+    # What is no address counts for the proxy, whatever it is.
     assert ask("unknown") == 200
-    assert ask() == 200
+    assert ask("garbage") == 429
+    assert ask("1.2.3.4:5:6") == 429
+    assert ask() == 429
 
 
 def test_bodies_that_are_too_large(client_of):

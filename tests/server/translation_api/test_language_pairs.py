@@ -88,7 +88,7 @@ def test_languages_and_their_targets():
 
 
 def test_languages_that_a_text_may_be_in():
-    assert Languages(EN_DE).candidates("de") == ("en",)
+    assert Languages(EN_DE).candidates("de") == ("en", "de")
     assert Languages(EN_DE).candidates("en") == ("en", "de")
     languages = Languages(THREE_PAIRS)
     assert languages.candidates("de") == ("en", "de")
