@@ -218,8 +218,13 @@ class SignalWaiter:
             signal.signal(each, lambda *_: None)
 
     def wait(self) -> int:
-        """Returns the first signal's number; a second one ends the process at once."""
+        """Returns the first signal's number.
+
+        A second SIGINT or SIGTERM ends the process at once. Another SIGHUP does not:
+        when a terminal is closed, it sends one, and so does the shell in it.
+        """
         number = os.read(self._reader, 1)[0]
         for each in self._taken:
-            signal.signal(each, signal.SIG_DFL)
+            if each != signal.SIGHUP:
+                signal.signal(each, signal.SIG_DFL)
         return number

@@ -1,11 +1,11 @@
-"""Health checks of gRPC, Check and Watch, as Kubernetes and load balancers ask them."""
+"""Health checks of gRPC, as Kubernetes and load balancers ask them."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
-from grpc_health.v1.health_pb2 import HealthCheckResponse
+from grpc_health.v1.health_pb2 import HealthCheckResponse, HealthListResponse
 from grpc_health.v1.health_pb2_grpc import HealthServicer
 
 # TensorFlow Serving's names; "" is the whole server.
@@ -36,6 +36,12 @@ class HealthService(HealthServicer):
                 grpc.StatusCode.NOT_FOUND, f"There is no service {request.service!r}."
             )
         return self._status()
+
+    async def List(  # noqa: N802
+        self, request: Any, context: grpc.aio.ServicerContext
+    ) -> HealthListResponse:
+        """Returns the status of each service."""
+        return HealthListResponse(statuses={each: self._status() for each in SERVICES})
 
     async def Watch(  # noqa: N802
         self, request: Any, context: grpc.aio.ServicerContext

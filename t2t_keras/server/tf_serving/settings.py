@@ -135,7 +135,7 @@ class ServerSettings(Settings):
     )
     enable_grpc_healthcheck_service: bool = setting(
         False,
-        "Whether health checks are answered: grpc.health.v1.Health, Check and Watch.",
+        "Whether health checks are answered: grpc.health.v1.Health.",
     )
     file_system_poll_wait_seconds: float = setting(
         1.0,

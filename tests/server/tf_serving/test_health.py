@@ -1,11 +1,15 @@
-"""gRPC health checking: Check and Watch, with the library's stub and as raw bytes."""
+"""gRPC health checking, with the library's stub and as raw bytes."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2 import (
+    HealthCheckRequest,
+    HealthCheckResponse,
+    HealthListRequest,
+)
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from t2t_keras.server.tf_serving import models
@@ -38,6 +42,14 @@ def test_a_running_server_is_healthy(base):
             message = b"\x0a%c%s" % (len(encoded), encoded)
             call = client.channel.unary_unary("/grpc.health.v1.Health/Check")
             assert call(message, timeout=30) == b"\x08\x01", service
+
+
+def test_the_list_has_every_service(base, caplog):
+    with serving(base, health=True) as client:
+        answer = HealthStub(client.channel).List(HealthListRequest(), timeout=30)
+        found = {name: each.status for name, each in answer.statuses.items()}
+    assert found == dict.fromkeys(KNOWN, SERVING)
+    assert not caplog.records
 
 
 def test_an_unknown_service_is_not_found(base):

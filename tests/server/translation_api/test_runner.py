@@ -5,7 +5,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.error
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -142,18 +145,41 @@ sys.exit(128 + number)
 """
 
 
-def test_a_process_ends_at_a_signal_after_its_requests(models):
-    arguments = [sys.executable, "-c", PROGRAM, models[0], "translate:en:de"]
-    with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            line = process.stdout.readline()
-            assert line.startswith("translation API of en to de on port ")
-            url = f"http://127.0.0.1:{line.split()[-1]}"
-            assert LibreTranslateAPI(url).translate("a", "en", "de") == "A"
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert (process.returncode, errors) == (143, "")
+@pytest.mark.parametrize(
+    "signals",
+    [
+        [signal.SIGTERM],
+        # A terminal that closes sends it, and so does the shell in it.
+        [signal.SIGHUP, signal.SIGHUP],
+    ],
+)
+def test_a_process_ends_at_a_signal_after_its_requests(signals):
+    asked, answers = threading.Event(), threading.Event()
+
+    def answer_late(request):
+        asked.set()
+        assert answers.wait(60)
+        return shout(request)
+
+    with serve(answer_late) as (server, _), ThreadPoolExecutor() as pool:
+        arguments = [sys.executable, "-c", PROGRAM, server, "translate:en:de"]
+        with subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                line = process.stdout.readline()
+                assert line.startswith("translation API of en to de on port ")
+                url = f"http://127.0.0.1:{line.split()[-1]}"
+                client = LibreTranslateAPI(url)
+                translation = pool.submit(client.translate, "a", "en", "de")
+                assert asked.wait(60)
+                for each in signals:
+                    process.send_signal(each)
+                    time.sleep(0.3)
+                answers.set()
+                assert translation.result(60) == "A"
+                _, errors = process.communicate(timeout=60)
+            finally:
+                answers.set()
+                process.kill()
+    assert (process.returncode, errors) == (128 + signals[0], "")
