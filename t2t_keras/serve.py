@@ -13,6 +13,7 @@ API, LibreTranslate's interface, is for either server.
 """
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -42,6 +43,9 @@ from t2t_keras.settings.setting import Settings, setting
 
 if TYPE_CHECKING:
     from t2t_keras.server.translation_api.settings import TranslationApiFlags
+
+# Below the package's, also where this module is run as a program.
+logger = logging.getLogger("t2t_keras.serve")
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ def _translation_api(options: ServeOptions) -> "TranslationApiFlags | None":
         "port": options.translation_api_port,
         "host": server["host"],
         "max_body_bytes": server["max_body_bytes"],
+        "access_log": server["access_log"],
     }
     path = server["model_base_path"]
     paths = {server["model_name"]: path} if path else {}
@@ -118,8 +123,8 @@ def _translation_api(options: ServeOptions) -> "TranslationApiFlags | None":
 
 
 def _print_line(line: str) -> None:
-    # A closed standard output must not end a thread.
-    with contextlib.suppress(BrokenPipeError):
+    # A closed standard output, or a full disk, must not end a server.
+    with contextlib.suppress(OSError):
         print(line, flush=True)
 
 
@@ -148,9 +153,9 @@ def _check(arguments: Sequence[str]) -> None:
     for line in [
         *check_other_flags(_IGNORED.given(), _UNSUPPORTED.given()),
         *lines,
-        "starting …",
     ]:
-        _print_line(line)
+        logger.warning(line)
+    logger.info("starting …")
 
 
 if __name__ == "__main__":

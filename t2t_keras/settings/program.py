@@ -58,7 +58,8 @@ def run(  # noqa: PLR0913 - every option of a program
             it must not import itself. Raises `UserError` for invalid flags.
         backend: Backend of Keras that the program runs on, if it needs TensorFlow.
             Another one in KERAS_BACKEND is an error.
-        log_line: Called with each line of the log. Default: `log`.
+        log_line: Called with each line of the log of a server, which has time and
+            level. Default: `log`, without them.
     """
     prepare_standard_streams()
     if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
@@ -69,7 +70,11 @@ def run(  # noqa: PLR0913 - every option of a program
         sys.exit(0)
 
     def run_with_error_handling(argv: Sequence[str]) -> None:
-        with exit_on_errors(), log_to(log_line or log, alone=True):
+        log_is_stamped = log_line is not None
+        with (
+            exit_on_errors(),
+            log_to(log_line or log, alone=True, stamped=log_is_stamped),
+        ):
             if len(argv) > 1 and not takes_arguments:
                 raise UserError(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "

@@ -201,6 +201,7 @@ class BatchScheduler:
             for task in tasks:
                 queue.add(task)
             self._queues.setdefault(kind, queue)
+            self.metrics.queue_length.inc(len(tasks))
             self._changed.notify()
         return tasks
 
@@ -240,6 +241,7 @@ class BatchScheduler:
         batch = queue.batches.popleft()
         waited = time.monotonic() - batch.opened
         self.metrics.queuing_latency.labels("").observe(waited * 1e6)
+        self.metrics.queue_length.dec(len(batch.tasks))
         if queue.batches:
             self._queues[kind] = queue  # behind the others, which come first now
             self._changed.notify()

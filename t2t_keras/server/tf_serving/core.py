@@ -38,6 +38,12 @@ class ServerCore:
         self.models = models
         self.metrics = metrics
         self._max_rows = max_rows
+        self._is_serving = True
+        metrics.watch_versions(models.available)
+
+    def stop_serving(self) -> None:
+        """Reports available versions as unloading from now on: the server drains."""
+        self._is_serving = False
 
     def measure(
         self, name: str, method: str, protocol: str
@@ -105,6 +111,8 @@ class ServerCore:
         response = get_model_status_pb2.GetModelStatusResponse()
         for version in self.models.versions(_model_spec(request)):
             state = version.state
+            if state is State.AVAILABLE and not self._is_serving:
+                state = State.UNLOADING
             # It is there before the state that it belongs to.
             error = version.error if state is State.END else None
             status = response.model_version_status.add(

@@ -147,6 +147,7 @@ def running_server(
             api_port = stack.enter_context(running_translation_api(api))
             others.append(describe_translation_api(api, api_port))
         stack.callback(portal.call, health.stop_serving)
+        stack.callback(core.stop_serving)
         yield RunningServer(models, port, tuple(others))
 
 
@@ -180,7 +181,7 @@ def serve_until_signal(
     settings: ServerSettings,
     translation_api: TranslationApiFlags | None = None,
 ) -> int:
-    """Serves until SIGINT or SIGTERM; returns the signal's number.
+    """Serves until a signal; returns its number.
 
     To be called in the main thread. Arguments and errors are those of
     `running_server`.
@@ -215,6 +216,7 @@ def _grpc_options(
         credentials=read_credentials(path) if path else None,
         channel_arguments=channel_arguments(settings.grpc_channel_arguments),
         health=settings.enable_grpc_healthcheck_service,
+        access_log=settings.access_log,
     )
 
 
@@ -265,6 +267,7 @@ def _rest_options(settings: ServerSettings) -> RestOptions:
         max_body_bytes=settings.max_body_bytes,
         cors=settings.rest_api_enable_cors_support,
         metrics_path=read_metrics_path(path) if path else "",
+        access_log=settings.access_log,
     )
 
 

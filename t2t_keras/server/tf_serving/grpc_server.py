@@ -6,6 +6,7 @@ so also while all workers are busy.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
+from t2t_keras.server.http.access_log import log_access
 from t2t_keras.server.http.server import cannot_listen_error, join_address
 from t2t_keras.server.tf_serving.core import ServerCore
 from t2t_keras.server.tf_serving.errors import (
@@ -55,6 +57,7 @@ class GrpcOptions:
         channel_arguments: Names and values of gRPC's own settings.
         health: Whether health checks are answered.
         body_seconds: Longest time in which the message of a request must arrive.
+        access_log: Whether each request is logged.
     """
 
     # Not "localhost": of its two addresses one may be taken without an error.
@@ -65,6 +68,7 @@ class GrpcOptions:
     channel_arguments: Sequence[tuple[str, int | str]] = ()
     health: bool = False
     body_seconds: float = 60.0
+    access_log: bool = False
 
 
 class GrpcServer:
@@ -183,7 +187,7 @@ def _handlers(
         f"tensorflow.serving.{service}",
         {
             name: grpc.stream_unary_rpc_method_handler(
-                _handler(message, answer, options.body_seconds)
+                _handler(f"{service}/{name}", message, answer, options)
             )
             for name, (message, answer) in methods.items()
         },
@@ -191,21 +195,36 @@ def _handlers(
 
 
 def _handler(
-    message: type[Message], answer: Answer, body_seconds: float
+    name: str, message: type[Message], answer: Answer, options: GrpcOptions
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
-    async def handle(requests: Any, context: grpc.aio.ServicerContext) -> bytes:
+    async def respond(
+        requests: Any, context: grpc.aio.ServicerContext
+    ) -> bytes | ServingError:
         try:
-            request = message.FromString(await _read(requests, body_seconds))
+            request = message.FromString(await _read(requests, options.body_seconds))
             response = await answer(request, seconds_left(context))
             return response.SerializeToString()
         except DecodeError:
-            status = ServingError(
+            return ServingError(
                 grpc.StatusCode.INTERNAL, f"The message is no {message.__name__}."
             )
         except Exception as error:
-            status = report_exception(error)
-        await context.abort(status.code, shorten(status.message))
-        raise AssertionError("abort raises")
+            return report_exception(error)
+
+    async def handle(requests: Any, context: grpc.aio.ServicerContext) -> bytes:
+        started = time.perf_counter()
+        code = grpc.StatusCode.CANCELLED  # if the client leaves
+        try:
+            response = await respond(requests, context)
+            refused = isinstance(response, ServingError)
+            code = response.code if refused else grpc.StatusCode.OK
+        finally:
+            if options.access_log:
+                log_access("gRPC", context.peer(), name, code.name, started)
+        if isinstance(response, ServingError):
+            await context.abort(response.code, shorten(response.message))
+            raise AssertionError("abort raises")
+        return response
 
     return handle
 

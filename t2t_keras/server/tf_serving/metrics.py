@@ -1,21 +1,26 @@
 """Metrics of a server for Prometheus, under the names that TensorFlow Serving has.
 
-Latencies are in microseconds. Buckets are TensorFlow Serving's.
+Latencies are in microseconds. Buckets are TensorFlow Serving's. What it does not count
+has names that begin with `t2t_keras_`, or with `process_`, which is the library's.
 """
 
 import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 from starlette.requests import ClientDisconnect
 
 from t2t_keras.server.tf_serving.errors import from_exception
@@ -48,6 +53,8 @@ class Metrics:
         queuing_latency: Of batches, by thread_pool_name.
         processed_batch_size: Rows of batches, with padding.
         padding_size: Rows added to batches, by execution_batch_size.
+        in_flight: Requests that are being answered, by model_name.
+        queue_length: Requests, or parts of them, that wait for a batch.
     """
 
     def __init__(self) -> None:
@@ -85,6 +92,18 @@ class Metrics:
             ["thread_pool_name"],
             _exponential(100, 1.2, 52),
         )
+        self.in_flight = Gauge(
+            "t2t_keras_requests_in_flight",
+            "Requests that are being answered.",
+            ["model_name"],
+            registry=self._registry,
+        )
+        self.queue_length = Gauge(
+            "t2t_keras_batching_queue_length",
+            "Requests that wait for a batch.",
+            registry=self._registry,
+        )
+        ProcessCollector(registry=self._registry)
         sizes = _exponential(1, 2, 14)
         self.processed_batch_size = self._histogram(
             "batching_session:processed_batch_size", "Rows of batches.", [], sizes
@@ -107,8 +126,9 @@ class Metrics:
         """
         status = "OK"
         latency = self.request_latency.labels(model_name, method, protocol)
+        in_flight = self.in_flight.labels(model_name)
         try:
-            with microseconds(latency):
+            with in_flight.track_inprogress(), microseconds(latency):
                 yield
         except (asyncio.CancelledError, ClientDisconnect):
             status = "CANCELLED"
@@ -119,6 +139,12 @@ class Metrics:
         finally:
             self.request_count.labels(model_name, status).inc()
 
+    def watch_versions(
+        self, available: Callable[[], Iterable[tuple[str, int]]]
+    ) -> None:
+        """Adds a gauge of the versions, by model name, that a function returns."""
+        self._registry.register(_ServedVersions(available))
+
     def page(self) -> bytes:
         """Returns all metrics in Prometheus' text format."""
         return _ENDING.sub(r"\1", generate_latest(self._registry).decode()).encode()
@@ -128,4 +154,25 @@ class Metrics:
     ) -> Histogram:
         return Histogram(
             _PREFIX + name, text, labels, buckets=buckets, registry=self._registry
+        )
+
+
+class _ServedVersions(Collector):
+    def __init__(self, available: Callable[[], Iterable[tuple[str, int]]]):
+        self._available = available
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return [self._gauge()]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        gauge = self._gauge()
+        for name, version in self._available():
+            gauge.add_metric([name, str(version)], 1)
+        yield gauge
+
+    def _gauge(self) -> GaugeMetricFamily:
+        return GaugeMetricFamily(
+            "t2t_keras_served_version",
+            "1 for each version that is available.",
+            labels=["model_name", "version"],
         )

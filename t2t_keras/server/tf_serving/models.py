@@ -200,11 +200,15 @@ class Models:
 
     def describe(self) -> str:
         """Returns the available models and versions in words."""
-        return ", ".join(
-            f"{name} version {number}"
+        return ", ".join(f"{name} version {each}" for name, each in self.available())
+
+    def available(self) -> list[tuple[str, int]]:
+        """Returns name and number of each version that is available, sorted."""
+        return [
+            (name, number)
             for name, model in sorted(self._models.items())
             for number in sorted(model.available())
-        )
+        ]
 
     def close(self, timeout_seconds: float = 5.0) -> None:
         """Unloads everything; cancels requests that take longer than a time."""

@@ -24,6 +24,7 @@ from tensorflow_serving.apis import (
     model_pb2,
 )
 
+from t2t_keras.server.http.access_log import AccessLog
 from t2t_keras.server.http.requests import (
     BodyReader,
     HttpError,
@@ -81,12 +82,14 @@ class RestOptions:
         max_body_bytes: Largest body of a request.
         cors: Whether pages of other hosts may use the API from a browser.
         metrics_path: Path of the page for Prometheus; "" for none.
+        access_log: Whether each request is logged.
     """
 
     timeout_seconds: float = 30.0
     max_body_bytes: int = 16 * 2**20
     cors: bool = False
     metrics_path: str = ""
+    access_log: bool = False
 
 
 def rest_app(core: ServerCore, workers: Workers, options: RestOptions) -> ASGIApp:
@@ -94,7 +97,8 @@ def rest_app(core: ServerCore, workers: Workers, options: RestOptions) -> ASGIAp
     api = _RestApi(core, workers, options)
     # Routes would compare decoded paths, and redirect some that are unknown.
     router = Router(default=request_response(api.dispatch), redirect_slashes=False)
-    return GZipMiddleware(router, minimum_size=1024)
+    app = GZipMiddleware(router, minimum_size=1024)
+    return AccessLog(app, "REST") if options.access_log else app
 
 
 class _RestApi:

@@ -20,8 +20,8 @@ class ServerSettings(Settings):
     """Settings of a server: its models, its port and its limits.
 
     Fields are named as the flags of `tensorflow_model_server`, and mean the same. As
-    there, some are ignored beside others: see `ignored`. `host`, `max_rows` and
-    `max_body_bytes` are not TensorFlow Serving's.
+    there, some are ignored beside others: see `ignored`. `host`, `max_rows`,
+    `max_body_bytes` and `access_log` are not TensorFlow Serving's.
 
     Raises:
         UserError: If a value is invalid, there is neither `model_base_path` nor
@@ -87,6 +87,12 @@ class ServerSettings(Settings):
         16 * 2**20,
         "Largest body of a request over HTTP, in bytes.",
         low=1,
+        uses=_BOTH,
+    )
+    access_log: bool = setting(
+        False,
+        "Whether the log has a line for each request: interface, client, request, "
+        "status and time.",
         uses=_BOTH,
     )
     monitoring_config_file: str = setting(

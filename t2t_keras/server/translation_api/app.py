@@ -1,5 +1,6 @@
 """Application of the translation API: an ASGI app with LibreTranslate's interface."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -14,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from t2t_keras.server.http.access_log import AccessLog
 from t2t_keras.server.http.requests import (
     BodyLimits,
     HttpError,
@@ -27,6 +29,10 @@ from t2t_keras.server.translation_api.backend import (
     backend_error,
 )
 from t2t_keras.server.translation_api.interface_description import describe_interface
+from t2t_keras.server.translation_api.metrics import (
+    CountedRequests,
+    TranslationApiMetrics,
+)
 from t2t_keras.server.translation_api.page import page_response
 from t2t_keras.server.translation_api.request_fields import invalid, read_fields
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
@@ -46,6 +52,8 @@ logger = logging.getLogger(__name__)
 # A client that has left reads no answer. nginx logs this status.
 _CLIENT_LEFT = 499
 _PREFLIGHT_SECONDS = 24 * 60 * 60
+# Kubernetes waits one second by default, and may be told to wait longer.
+_READY_SECONDS = 5.0
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -71,10 +79,14 @@ def translation_app(
         finally:
             endpoints.close()
 
+    routes, metrics = endpoints.routes(), TranslationApiMetrics()
+    known = [route.path for route in routes]
     app = Starlette(
-        routes=endpoints.routes(),
+        routes=[*routes, Route("/metrics", metrics.answer)],
         middleware=[
+            *([Middleware(AccessLog, name="API")] if settings.access_log else []),
             Middleware(_LeadingSlashes),
+            Middleware(CountedRequests, metrics=metrics, routes=known),
             Middleware(
                 CORSMiddleware,
                 allow_origins=["*"],
@@ -180,6 +192,7 @@ class _Endpoints:
             "/suggest": "Suggestions are disabled on this server.",
             "/translate_file": "Files translation are disabled on this server.",
         }
+        gets = {"/ready": self.ready}
         posts = {
             "/translate": self.translate,
             "/detect": self.detect,
@@ -188,6 +201,7 @@ class _Endpoints:
         return [
             Route("/", page_response(), methods=["GET"]),
             *(Route(path, _constant(value)) for path, value in constant.items()),
+            *(Route(path, _with_errors(each)) for path, each in gets.items()),
             *(
                 Route(path, _refusal(text), methods=["POST"])
                 for path, text in refused.items()
@@ -197,6 +211,15 @@ class _Endpoints:
                 for path, endpoint in posts.items()
             ),
         ]
+
+    async def ready(self, request: Request) -> Response:
+        """Asks each model for an answer."""
+        work = self._work(request, lambda _: self._service.check_models())
+        try:
+            return await asyncio.wait_for(work, _READY_SECONDS)
+        except TimeoutError:
+            seconds = f"within {_READY_SECONDS:g} s"
+            raise HttpError(503, f"The models did not answer {seconds}.") from None
 
     async def translate(self, request: Request) -> Response:
         fields = await read_fields(request)

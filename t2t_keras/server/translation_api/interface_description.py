@@ -37,6 +37,7 @@ def describe_interface() -> dict[str, Any]:
             "/languages": _get("List languages and their targets"),
             "/frontend/settings": _get("Return limits and defaults"),
             "/health": _get("Return whether the API answers"),
+            "/ready": _get("Return whether every model answers"),
         },
     }
 

@@ -30,6 +30,7 @@ class TranslationApiSettings(ApiOptions):
         max_waiting: Further requests that may wait; others get status 503.
         max_body_bytes: Maximum size of a request's body.
         body_timeout_seconds: Maximum time in which a body arrives.
+        access_log: Whether each request is logged.
 
     Raises:
         UserError: If a value is invalid.
@@ -46,6 +47,7 @@ class TranslationApiSettings(ApiOptions):
     max_waiting: int = 128
     max_body_bytes: int = 16 * 2**20
     body_timeout_seconds: float = 30.0
+    access_log: bool = False
 
     def check(self) -> None:
         super().check()

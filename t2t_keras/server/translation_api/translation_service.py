@@ -99,6 +99,16 @@ class TranslationService:
         confidences = iter(translator.confidences(pairs))
         return [[next(confidences) for _ in each.sentences] for each in translated]
 
+    def check_models(self) -> dict[str, str]:
+        """Returns that the API is ready, if every model translates an empty text.
+
+        Raises:
+            ServerError: If one does not.
+        """
+        for model in dict.fromkeys(pair.model for pair in self.languages.pairs):
+            self._backend.translate(model, [""])
+        return {"status": "ok"}
+
     def detect(self, texts: Sequence[str]) -> list[dict[str, object]]:
         """Returns the probable languages of some texts, best first."""
         found = self._detector.detect("\n".join(texts), self.languages.codes)
