@@ -128,9 +128,9 @@ def started_command(flags: Sequence[str]) -> Iterator[ServerProcess]:
 # Lines of the server, the last of them when it is ready.
 _PORTS = MappingProxyType(
     {
-        "rest_address": re.compile(r"REST API on port (\d+)"),
-        "translation_api_address": re.compile(r"translation API of .* on port (\d+)"),
-        "address": re.compile(r"serving .* on port (\d+)"),
+        "rest_address": re.compile(r" REST API on port (\d+)$"),
+        "translation_api_address": re.compile(r" translation API of .* on port (\d+)$"),
+        "address": re.compile(r" serving .* on port (\d+)$"),
     }
 )
 
@@ -141,7 +141,7 @@ def _read(server: ServerProcess, ready: threading.Event) -> None:
         for line in output:
             server.lines.append(line.rstrip())
             for name, pattern in _PORTS.items():
-                match = pattern.fullmatch(server.lines[-1])
+                match = pattern.search(server.lines[-1])
                 if match:
                     setattr(server, name, f"localhost:{match[1]}")
             if server.address:

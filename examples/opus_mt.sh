@@ -23,11 +23,11 @@ python -m t2t_keras.serve --model_base_path="$work/runs/opus/export" \
     --model_name=translate --port=0 > "$work/serve.log" &
 server=$!
 trap 'kill $server' EXIT
-until grep -q "^serving .* on port" "$work/serve.log"; do
+until grep -q " serving .* on port" "$work/serve.log"; do
     kill -0 $server # it ends if it cannot serve
     sleep 1
 done
-port=$(sed -n 's/^serving .* on port //p' "$work/serve.log")
+port=$(sed -n 's/.* serving .* on port //p' "$work/serve.log")
 head -n 200 "$work/text/test.en" |
     python -m t2t_keras.client --server="localhost:$port" > "$work/test.de"
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
+from t2t_keras.runs.training.workers import free_ports
 from tests.forked import ForkedProcess
 from tests.in_process import run_program
 from tests.server.tf_serving.clients import Client, refusal, wait_until
@@ -42,6 +43,11 @@ runpy.run_module("t2t_keras.serve", run_name="__main__", alter_sys=True)
 """
 
 
+STAMPED = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?:INFO|WARNING|ERROR) (.*)"
+)
+
+
 class Server:
     """Process of the serve program, with its output in files.
 
@@ -62,7 +68,9 @@ class Server:
         self.process.wait()
 
     def lines(self):
-        return self.out.read_text().splitlines()
+        """Returns the lines of the log without time and level."""
+        stamped = [STAMPED.fullmatch(line) for line in self.out.read_text().split("\n")]
+        return [match[1] for match in stamped if match]
 
     def wait_for_line(self, start):
         def printed():
@@ -134,6 +142,41 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
         assert re.fullmatch(r"translate version 2 loaded in \d+\.\d s", loaded)
         assert serving.startswith("serving translate version 2 on port ")
         assert unloaded == "translate version 2 unloaded"
+        assert len(server.out.read_text().splitlines()) == 5
+
+
+def test_requests_are_logged(tmp_path, base):
+    with start(tmp_path, base, "--access_log") as server:
+        client = server.client()
+        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+        with pytest.raises(grpc.RpcError):
+            client.predict("missing", text=[b"a"])
+        wait_until(lambda: len(server.lines()) == 6)
+        ok, refused = server.lines()[-2:]
+        method = "PredictionService/Predict"
+        assert re.fullmatch(rf"gRPC ipv4:127\S+ {method} OK \d+\.\d ms", ok)
+        assert re.fullmatch(
+            rf"gRPC ipv4:127\S+ {method} FAILED_PRECONDITION \d+\.\d ms", refused
+        )
+
+
+def test_a_full_disk_does_not_end_it(tmp_path, base):
+    (port,) = free_ports(1)
+    command = "-c", WITH_FEW_FILES, f"--model_base_path={base}", f"--port={port}"
+    with open("/dev/full", "wb") as full, (tmp_path / "err").open("wb") as errors:
+        process = ForkedProcess(
+            *command, "--model_name=translate", stdout=full, stderr=errors
+        )
+        try:
+            client = Client(f"localhost:{port}")
+            wait_until(lambda: process.poll() is not None or not is_closed(client))
+            assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+            process.terminate()
+            assert process.wait(300) == 143
+        finally:
+            process.kill()
+            process.wait()
+    assert (tmp_path / "err").read_text() == "stopped by SIGTERM\n"
 
 
 @pytest.mark.slow
@@ -289,7 +332,8 @@ def test_what_tensorflow_serving_accepts_is_accepted(tmp_path):
     # Nothing else is wrong than the content of the file.
     assert done.status == 2
     assert "no path" in done.stderr, done.stderr
-    assert done.lines == [
+    lines = [STAMPED.fullmatch(line)[1] for line in done.lines]
+    assert lines == [
         "--model_base_path and --model_name have no effect: --model_config_file lists "
         "the models",
         "--monitoring_config_file has no effect without --rest_api_port, where the "

@@ -127,13 +127,14 @@ def serving(
     **options,
 ) -> Iterator[Client]:
     """Serves a directory from this process on a free port; yields a client."""
-    scheduler = BatchScheduler(batching) if batching else None
+    metrics = Metrics()
+    scheduler = BatchScheduler(batching, metrics) if batching else None
     models = Models(Loader(scheduler=scheduler), QUICK)
     models.wait_until_available(
         models.configure(config or single_model("translate", str(base))), 60
     )
     models.start_watching()
-    with started(models, **options) as client:
+    with started(models, metrics=metrics, **options) as client:
         yield client
     models.close()
     if scheduler is not None:
@@ -142,13 +143,17 @@ def serving(
 
 @contextlib.contextmanager
 def started(
-    models, max_running: int = 128, rest: RestOptions | None = None, **grpc_options
+    models,
+    max_running: int = 128,
+    rest: RestOptions | None = None,
+    metrics: Metrics | None = None,
+    **grpc_options,
 ) -> Iterator[Client]:
     """Starts servers of given models for gRPC and REST; yields a client."""
     with start_blocking_portal() as portal:
         health = portal.call(HealthService)
         workers = portal.call(Workers, max_running)
-        core = ServerCore(models, 1024, Metrics())
+        core = ServerCore(models, 1024, metrics or Metrics())
         options = GrpcOptions(**{"port": 0, **grpc_options})
         server = portal.call(GrpcServer, core, workers, health, options)
         client = Client(f"localhost:{portal.call(server.start)}")
@@ -157,6 +162,7 @@ def started(
         client.rest_port = portal.call(http_server.start)
 
         def stop(seconds: float) -> None:
+            core.stop_serving()
             portal.call(health.stop_serving)
             portal.call(workers.drain, seconds)
             portal.call(server.stop)

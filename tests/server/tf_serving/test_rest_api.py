@@ -7,6 +7,7 @@ TensorFlow Serving.
 import gzip
 import http.client
 import json
+import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from tensorflow_serving.apis import model_management_pb2
 
+from t2t_keras.server.tf_serving.batching import BatchingOptions
 from t2t_keras.server.tf_serving.rest_api import RestOptions
 from tests.server.tf_serving.clients import request, serving, values, wait_until
 from tests.server.tf_serving.test_models import config
@@ -250,6 +252,9 @@ def test_a_server_that_drains_refuses(base, tmp_path):
         waiting = client.predict_until(end, pool)
         stopped = pool.submit(client.stop, 60)
         wait_until(lambda: post(client, PREDICT, TEXTS)[0] == 503)
+        # Who asks for the status sends no more requests.
+        (status,) = get(client, MODEL)[1]["model_version_status"]
+        assert status["state"] == "UNLOADING"
         end.touch()
         waiting.result()
         stopped.result(60)
@@ -318,3 +323,47 @@ def test_metrics_have_the_names_of_tensorflow_serving(client):
     post(client, "/v1/models/invented:predict", TEXTS)
     page = ask(client, "GET", "/monitoring/prometheus/metrics")[2]
     assert b"invented" not in page
+
+
+def test_metrics_of_load_versions_and_the_process(base):
+    rest = RestOptions(metrics_path="/metrics")
+    batching = BatchingOptions(max_batch_size=1, num_batch_threads=1)
+
+    def values(client):
+        page = ask(client, "GET", "/metrics")[2].decode()
+        found = re.findall(r"^((?:t2t_keras|process)_\S+) (\S+)$", page, re.M)
+        return {name: float(value) for name, value in found}
+
+    in_flight = 't2t_keras_requests_in_flight{model_name="translate"}'
+    queue = "t2t_keras_batching_queue_length"
+    with ThreadPoolExecutor(3) as pool, serving(base, batching, rest=rest) as client:
+        client.predict(text=[b"a"])
+        found = values(client)
+        assert (found[in_flight], found[queue]) == (0, 0)
+        version = 't2t_keras_served_version{model_name="translate",version="2"}'
+        assert found[version] == 1
+        assert found["process_resident_memory_bytes"] > 1e8
+        assert found["process_open_fds"] > 3
+        busy = '{"signature_name": "busy", "instances": [1.0]}'
+        calls = [pool.submit(post, client, PREDICT, busy) for _ in range(3)]
+        # One of them runs.
+        wait_until(lambda: values(client).get(queue) == 2)
+        assert values(client)[in_flight] == 3
+        assert [call.result()[0] for call in calls] == [200] * 3
+        found = values(client)
+        assert (found[in_flight], found[queue]) == (0, 0)
+
+
+def test_requests_are_logged(base, caplog):
+    caplog.set_level(logging.INFO, "t2t_keras")
+    with serving(base, rest=RestOptions(access_log=True)) as client:
+        post(client, PREDICT, TEXTS)
+        get(client, "/v1/models/a%0Ab")
+        wait_until(lambda: len(requests_in(caplog)) == 2)
+    first, second = requests_in(caplog)
+    assert re.fullmatch(rf"REST 127\.0\.0\.1 POST {PREDICT} 200 \d+\.\d ms", first)
+    assert re.fullmatch(r"REST \S+ GET /v1/models/a%0Ab 404 \d+\.\d ms", second)
+
+
+def requests_in(caplog):
+    return [each.getMessage() for each in caplog.records if "REST" in each.getMessage()]

@@ -1,6 +1,8 @@
 """The application: LibreTranslate's statuses, answers and errors, and its limits."""
 
 import json
+import logging
+import re
 import threading
 import tracemalloc
 from types import MappingProxyType
@@ -10,6 +12,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
+from t2t_keras.server.translation_api import app
 from t2t_keras.server.translation_api.app import translation_app
 from t2t_keras.serving.client.errors import ServerError
 from tests.server.translation_api.fake_backend import (
@@ -442,6 +445,68 @@ STATUSES = (
     ("NOT_FOUND", 503, "not loaded", None),
     ("", 500, "the server of the models failed", None),
 )
+
+
+def test_it_is_ready_if_every_model_answers(client_of, backend, caplog, monkeypatch):
+    client = client_of(THREE_PAIRS)
+    assert client.get("/ready").json() == {"status": "ok"}
+    assert {call[0] for call in backend.calls} == {"translate", "back", "latin"}
+    backend.error = ServerError("localhost:1 refused", code=grpc.StatusCode.UNAVAILABLE)
+    answer = client.get("/ready")
+    assert answer.status_code == 503
+    assert "not reachable" in answer.json()["error"]
+    # The operator learns the reason.
+    assert "/ready: localhost:1 refused" in caplog.text
+    assert client.post("/translate", json=dict(TEXT)).status_code == 503
+    assert "/translate: localhost:1 refused" in caplog.text
+    # The API itself answers.
+    assert client.get("/health").json() == {"status": "ok"}
+    backend.error = None
+    monkeypatch.setattr(app, "_READY_SECONDS", 0.1)
+    backend.hold.clear()
+    try:
+        answer = client.get("/ready")
+    finally:
+        backend.hold.set()
+    assert (answer.status_code, answer.json()) == (
+        503,
+        {"error": "The models did not answer within 0.1 s."},
+    )
+
+
+def test_metrics_by_route_and_status(client_of):
+    client = client_of()
+
+    def values():
+        page = client.get("/metrics")
+        assert page.headers["content-type"].startswith("text/plain; version=0.0.4")
+        found = re.findall(r"^((?:t2t_keras|process)_\S+) (\S+)$", page.text, re.M)
+        return {name: float(value) for name, value in found}
+
+    client.post("/translate", json=dict(TEXT))
+    client.post("http://testserver//translate", json=dict(TEXT))
+    client.post("/translate", json=TEXT | {"target": "zz"})
+    for path in ("/invented", "/other/one"):
+        client.get(path)
+    found = values()
+    name = "t2t_keras_translation_api_requests_total"
+    assert found[f'{name}{{route="/translate",status="200"}}'] == 2
+    assert found[f'{name}{{route="/translate",status="400"}}'] == 1
+    # Names that clients invent are not kept.
+    assert found[f'{name}{{route="other",status="404"}}'] == 2
+    assert not any("invented" in each for each in found)
+    name = "t2t_keras_translation_api_request_seconds_count"
+    assert found[f'{name}{{route="/translate"}}'] == 3
+    assert found["t2t_keras_translation_api_requests_in_flight"] == 1  # this one
+    assert found["process_open_fds"] > 3
+
+
+def test_requests_are_logged(client_of, caplog):
+    caplog.set_level(logging.INFO, "t2t_keras")
+    url = "http://testserver//translate?q=a"
+    client_of(access_log=True).post(url, json=dict(TEXT))
+    (line,) = [each for each in caplog.messages if each.startswith("API ")]
+    assert re.fullmatch(r"API testclient POST //translate 200 \d+\.\d ms", line)
 
 
 @pytest.mark.parametrize(("code", "status", "text", "retry_after"), STATUSES)
