@@ -11,17 +11,22 @@ from typing import Any, cast
 
 import h11
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from t2t_keras.errors import UserError
 from t2t_keras.server.http.encodings import AcceptedEncodings
 from t2t_keras.server.http.lingering import LingeringTransport
+from t2t_keras.server.http.requests import HttpError, error_response
 
 # Longest time in which the head of a request must arrive.
 _HEAD_SECONDS = 20.0
 # Longest time in which a client must take an answer that is too large for the buffers.
 _ANSWER_SECONDS = 120.0
 _KEEP_ALIVE_SECONDS = 75
+# Times between two looks whether a client that sends no more has left.
+_FIRST_LOOK_SECONDS = 0.05
+_LAST_LOOK_SECONDS = 2.0
 
 
 class HttpServer:
@@ -37,7 +42,7 @@ class HttpServer:
     def __init__(self, app: Any, host: str, port: int, grace_seconds: int = 1):
         self._address = host, port
         config = uvicorn.Config(
-            AcceptedEncodings(app),
+            _UnambiguousRequests(AcceptedEncodings(app)),
             http=_Protocol,
             ws="none",
             log_config=None,
@@ -84,6 +89,35 @@ class HttpServer:
             await self._task
 
 
+class _UnambiguousRequests:
+    """Middleware that refuses what another server on the way may read otherwise."""
+
+    def __init__(self, app: Any):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (error := _ambiguity(scope)):
+            response = error_response(error)
+            response.headers["Connection"] = "close"
+            await response(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _ambiguity(scope: Scope) -> HttpError | None:
+    version = scope["http_version"]
+    if version not in ("1.0", "1.1"):
+        return HttpError(505, f"HTTP/{version} is not supported. Use HTTP/1.1.")
+    names = {name for name, _ in scope["headers"]}
+    if b"transfer-encoding" in names and b"content-length" in names:
+        return HttpError(
+            400, "A request has either Content-Length or Transfer-Encoding."
+        )
+    if b"transfer-encoding" in names and version == "1.0":
+        return HttpError(400, "HTTP/1.0 has no Transfer-Encoding.")
+    return None
+
+
 class _Protocol(H11Protocol):
     """Uvicorn's protocol with limits on the time of a request's head and of answers.
 
@@ -92,6 +126,7 @@ class _Protocol(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
     _answer_timer: asyncio.TimerHandle | None = None
+    _reset_timer: asyncio.TimerHandle | None = None
     _lingering: LingeringTransport
 
     def connection_made(self, transport: Any) -> None:
@@ -115,6 +150,44 @@ class _Protocol(H11Protocol):
         self._lingering.stop_timer()
         self._stop_timer()
         self._stop_answer_timer()
+        self._stop_reset_timer()
+
+    def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Returns whether the connection stays open for an answer.
+
+        A client that sends no more may still read, or it has left. An interim answer
+        tells: the system of a client that has left resets the connection.
+        """
+        is_asked = self.cycle is not None and not self.cycle.response_complete
+        if not is_asked or self.conn.their_state is h11.SEND_BODY:
+            return False
+        if self.conn.our_state is h11.SEND_RESPONSE and (
+            self.conn.their_http_version == b"1.1"
+        ):
+            interim = h11.InformationalResponse(status_code=100, headers=[])
+            self.transport.write(self.conn.send(interim) or b"")
+        self._look_for_reset(_FIRST_LOOK_SECONDS)
+        return True
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._reset_timer is not None:
+            self.transport.close()
+
+    def _look_for_reset(self, seconds: float) -> None:
+        """Ends the connection if the client has reset it, now or later."""
+        connection = self.transport.get_extra_info("socket")
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+            return
+        self._reset_timer = self.loop.call_later(
+            seconds, self._look_for_reset, min(2 * seconds, _LAST_LOOK_SECONDS)
+        )
+
+    def _stop_reset_timer(self) -> None:
+        if self._reset_timer is not None:
+            self._reset_timer.cancel()
+            self._reset_timer = None
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -6,10 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_keras.server.tf_serving.errors import invalid_argument
+from t2t_keras.server.tf_serving.json_values import type_name
 from t2t_keras.server.tf_serving.tensors import to_array
 
+# Types of outputs that tensorflow_serving/util/json_tensor.cc writes.
+_WRITTEN = frozenset(
+    {
+        tf.float32,
+        tf.float64,
+        tf.int8,
+        tf.int16,
+        tf.int32,
+        tf.int64,
+        tf.uint8,
+        tf.uint32,
+        tf.uint64,
+        tf.bool,
+        tf.string,
+    }
+)
 # An output whose name ends so is encoded in base64.
 _BYTES = "_bytes"
 
@@ -18,8 +36,15 @@ def from_response(response: Any, by_rows: bool) -> bytes:
     """Returns the body of an answer to a request by rows, or by columns.
 
     Raises:
-        ServingError: If outputs have no rows, or different numbers of them.
+        ServingError: If outputs have no rows, or different numbers of them, or a type
+            that the REST API does not write.
     """
+    for proto in response.outputs.values():
+        dtype = tf.as_dtype(proto.dtype)
+        if dtype not in _WRITTEN:
+            raise invalid_argument(
+                f"Failed to write JSON value for tensor type: {type_name(dtype)}"
+            )
     columns = {
         name: _to_json(name, to_array(proto))
         for name, proto in sorted(response.outputs.items())

@@ -34,7 +34,6 @@ _INTEGERS = MappingProxyType(
             tf.int32,
             tf.int64,
             tf.uint8,
-            tf.uint16,
             tf.uint32,
             tf.uint64,
         )
@@ -67,7 +66,7 @@ def to_scalar(value: Any, dtype: tf.DType) -> Any:
                 return float(value)
     else:
         raise unimplemented(
-            f"Conversion of JSON Value: {extract(value)} to type: {dtype.name}"
+            f"Conversion of JSON Value: {extract(value)} to type: {type_name(dtype)}"
         )
     raise _type_error(value, dtype)
 
@@ -106,10 +105,16 @@ def _type_error(value: Any, dtype: tf.DType) -> ServingError:
         kind = kinds[value]
     elif isinstance(value, str | dict):
         kind = "String" if isinstance(value, str) else "Object"
-    name = {"float32": "float", "float64": "double"}.get(dtype.name, dtype.name)
     return invalid_argument(
-        f"JSON Value: {extract(value)} Type: {kind} is not of expected type: {name}"
+        f"JSON Value: {extract(value)} Type: {kind} is not of expected type: "
+        f"{type_name(dtype)}"
     )
+
+
+def type_name(dtype: tf.DType) -> str:
+    """Returns TensorFlow's own name of a type, which Python has for most."""
+    names = {"float16": "half", "float32": "float", "float64": "double"}
+    return names.get(str(dtype.name), str(dtype.name))
 
 
 def extract(value: Any) -> str:

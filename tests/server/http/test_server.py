@@ -1,5 +1,6 @@
 """HTTP server: clients that send slowly, nothing, or nonsense; memory for bodies."""
 
+import asyncio
 import contextlib
 import http.client
 import random
@@ -10,13 +11,13 @@ import time
 import pytest
 from anyio.from_thread import start_blocking_portal
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from t2t_keras.errors import UserError
 from t2t_keras.server.http import server as http_server
-from t2t_keras.server.http.requests import BodyReader, HttpError
+from t2t_keras.server.http.requests import BodyReader, HttpError, until_disconnect
 from t2t_keras.server.http.server import HttpServer, check_address, join_address
 
 
@@ -157,3 +158,60 @@ def test_an_address_is_checked_before_anything_else():
     with pytest.raises(UserError, match=r"203\.0\.113\.9:1 cannot be listened at"):
         check_address("203.0.113.9", 1)
     assert join_address("::1", 8500) == "[::1]:8500"
+
+
+def test_a_client_that_ends_its_side_gets_its_answer():
+    left = threading.Event()
+
+    async def wait(request: Request) -> JSONResponse:
+        async def work() -> int:
+            await asyncio.sleep(0.3)
+            return len(await request.body())
+
+        await request.body()
+        try:
+            return JSONResponse(await until_disconnect(request, work()))
+        except ClientDisconnect:
+            left.set()
+            raise
+
+    request = b"POST / HTTP/1.%d\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+    app = Starlette(routes=[Route("/", wait, methods=["POST"])])
+    with running(app) as port:
+        for minor in (0, 1):
+            start = time.monotonic()
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+                client.sendall(request % minor)
+                client.shutdown(socket.SHUT_WR)
+                received = b"".join(iter(lambda: client.recv(10_000), b""))
+            assert received.startswith(b"HTTP/1.1 100 ") == bool(minor)
+            assert received.count(b"HTTP/1.1 200 ") == 1
+            assert received.endswith(b"\r\n\r\n3")
+            # Not after the time that a connection may wait for its next request.
+            assert time.monotonic() - start < 30
+        assert not left.is_set()
+        # One that has left is told from it.
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+            client.sendall(request % 1)
+        assert left.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "status"),
+    [
+        ("1.1", "Content-Length: 3\r\nTransfer-Encoding: chunked", 400),
+        ("1.0", "Transfer-Encoding: chunked", 400),
+        ("9.9", "Content-Length: 3", 505),
+        ("2.0", "Content-Length: 3", 505),
+        ("1.1", "Transfer-Encoding: chunked", 200),
+    ],
+)
+def test_requests_that_others_read_otherwise_are_refused(version, fields, status):
+    body = "3\r\nabc\r\n0\r\n\r\n" if "chunked" in fields else "abc"
+    request = f"POST / HTTP/{version}\r\nHost: a\r\n{fields}\r\n\r\n{body}"
+    smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with serving(BodyReader(1000, 60.0)) as port:
+        answer = send(port, (request + smuggled).encode())
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    # What follows is no request of its own unless the first was taken.
+    assert answer.count(b"HTTP/1.1 ") == (2 if status == 200 else 1)

@@ -200,7 +200,19 @@ def refused_values():
         ({"instances": [-1]}, {"x": "uint64"}, ".*is not of expected type: uint64"),
         ({"instances": [1]}, {"x": "bool"}, ".*is not of expected type: bool"),
         ({"inputs": [{"b64": "AA", "c": 1}]}, STRING, ".*not formatted correctly for"),
-        ({"inputs": [1]}, {"x": "complex64"}, "Conversion of JSON Value: 1 to type"),
+        *(
+            (
+                {"inputs": [1]},
+                {"x": dtype},
+                f"Conversion of JSON Value: 1 to type: {name}$",
+            )
+            for dtype, name in (
+                ("complex64", "complex64"),
+                ("float16", "half"),
+                ("bfloat16", "bfloat16"),
+                ("uint16", "uint16"),
+            )
+        ),
     )
 
 
@@ -262,6 +274,8 @@ def test_numbers_are_the_shortest_that_are_read_as_the_same():
         )
     text = from_response(response(y=np.array([0.1, 3, -0.0], np.float32)), True)
     assert text == b'{"predictions": [0.1, 3.0, -0.0]}'
+    text = from_response(response(y=np.array([9e6, 1e-7], np.float32)), True)
+    assert text == b'{"predictions": [9000000.0, 1e-07]}'
     text = from_response(response(y=np.array([np.nan, np.inf, -np.inf])), True)
     assert text == b'{"predictions": [NaN, Infinity, -Infinity]}'
 
@@ -280,3 +294,26 @@ def test_outputs_without_rows_are_refused_in_row_format():
         from_response(scalar, True)
     with pytest.raises(ServingError, match="z has inconsistent batch size: 3 expect"):
         from_response(response(y=[1, 2], z=[1, 2, 3]), True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        ("complex64", "complex64"),
+        ("complex128", "complex128"),
+        ("float16", "half"),
+        ("bfloat16", "bfloat16"),
+        ("uint16", "uint16"),
+        ("quint8", "quint8"),
+    ],
+)
+def test_outputs_of_types_that_json_does_not_have(dtype, name):
+    outputs = {"y": tf.make_tensor_proto(np.ones(2, "uint8"), "uint8")}
+    outputs["y"].dtype = tf.as_dtype(dtype).as_datatype_enum
+    answer = predict_pb2.PredictResponse(outputs=outputs)
+    for by_rows in (True, False):
+        with pytest.raises(ServingError) as caught:
+            from_response(answer, by_rows)
+        expected = f"Failed to write JSON value for tensor type: {name}"
+        assert caught.value.message == expected
+        assert caught.value.code.name == "INVALID_ARGUMENT"
