@@ -73,11 +73,26 @@ class Workers:
         threads: Calls that run at a time.
         max_waiting: Further calls that may wait for a thread.
         name: Name of the threads.
+        prepare: Called in each thread, all of which are started then. Default: a thread
+            is started when it is needed.
     """
 
-    def __init__(self, threads: int, max_waiting: int = 0, name: str = "workers"):
+    def __init__(
+        self,
+        threads: int,
+        max_waiting: int = 0,
+        name: str = "workers",
+        prepare: Callable[[], object] | None = None,
+    ):
         self._limit = threads + max_waiting
         self._pool = ThreadPoolExecutor(threads, name)
+        if prepare is not None:
+            # Each waits for all others, so that none takes the call of another.
+            barrier = threading.Barrier(threads)
+            for future in [
+                self._pool.submit(_prepare, prepare, barrier) for _ in range(threads)
+            ]:
+                future.result()
         self._tokens: set[CancelToken] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -134,3 +149,8 @@ class Workers:
         self._tokens.discard(token)
         if not self._tokens:
             self._idle.set()
+
+
+def _prepare(prepare: Callable[[], object], barrier: threading.Barrier) -> None:
+    prepare()
+    barrier.wait()

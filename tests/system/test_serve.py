@@ -1,12 +1,15 @@
 """The serve program: output, shutdown by signals, and refused flags."""
 
+import contextlib
 import ctypes
+import http.client
 import os
 import re
 import resource
 import shutil
 import signal
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -41,6 +44,8 @@ _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, highest))
 runpy.run_module("t2t_keras.serve", run_name="__main__", alter_sys=True)
 """
+# As by `ulimit -n 64`.
+WITH_64_FILES = WITH_FEW_FILES.replace("(256, highest)", "(64, 64)")
 
 
 STAMPED = re.compile(
@@ -54,10 +59,10 @@ class Server:
     It may open a few files only, unless it asks for more.
     """
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments, code=WITH_FEW_FILES):
         self.out, self.err = folder / "out", folder / "err"
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            command = "-c", WITH_FEW_FILES, "--port=0", *arguments
+            command = "-c", code, "--port=0", *arguments
             self.process = ForkedProcess(*command, stdout=out, stderr=err)
 
     def __enter__(self):
@@ -88,10 +93,9 @@ class Server:
         return Client(f"localhost:{port}")
 
 
-def start(folder, base, *arguments):
-    return Server(
-        folder, f"--model_base_path={base}", "--model_name=translate", *arguments
-    )
+def start(folder, base, *arguments, **options):
+    names = f"--model_base_path={base}", "--model_name=translate"
+    return Server(folder, *names, *arguments, **options)
 
 
 def is_closed(client):
@@ -158,6 +162,38 @@ def test_requests_are_logged(tmp_path, base):
         assert re.fullmatch(
             rf"gRPC ipv4:127\S+ {method} FAILED_PRECONDITION \d+\.\d ms", refused
         )
+
+
+def test_connections_wait_for_file_descriptors(tmp_path, base):
+    """The first request comes when connections have taken what they may."""
+    (port,) = free_ports(1)
+    body = b'{"instances": ["a"]}'
+    flags = f"--rest_api_port={port}", "--file_system_poll_wait_seconds=0"
+
+    def ask(connection):
+        connection.request("POST", "/v1/models/translate:predict", body)
+        with connection.getresponse() as answer:
+            return answer.status, answer.read()
+
+    with start(tmp_path, base, *flags, code=WITH_64_FILES) as server:
+        server.wait_for_line("serving ")
+        first = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        first.connect()
+        with contextlib.ExitStack() as stack:
+            for _ in range(100):
+                others = socket.create_connection(("127.0.0.1", port), timeout=60)
+                stack.enter_context(others)
+            wait_until(
+                lambda: any("connections wait" in each for each in server.lines())
+            )
+            status, answer = ask(first)
+            assert (status, b"v2:a" in answer) == (200, True)
+            time.sleep(2)
+            assert sum("connections wait" in each for each in server.lines()) == 1
+        last = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        assert ask(last)[0] == 200
+        assert server.err.read_text() == ""
+        assert server.process.poll() is None
 
 
 def test_a_full_disk_does_not_end_it(tmp_path, base):

@@ -15,10 +15,13 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from t2t_keras.errors import UserError
+from t2t_keras.server.http.accepting import Acceptor
 from t2t_keras.server.http.encodings import AcceptedEncodings
 from t2t_keras.server.http.lingering import LingeringTransport
 from t2t_keras.server.http.requests import HttpError, error_response
 
+# Connections that wait to be accepted.
+_BACKLOG = 1024
 # Longest time in which the head of a request must arrive.
 _HEAD_SECONDS = 20.0
 # Longest time in which a client must take an answer that is too large for the buffers.
@@ -53,8 +56,11 @@ class HttpServer:
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=grace_seconds,
         )
+        config.load()
+        self._config = config
         self._server = uvicorn.Server(config)
         self._task: asyncio.Task[None] | None = None
+        self._acceptor: Acceptor | None = None
 
     async def start(self) -> int:
         """Starts to listen; returns the port.
@@ -69,24 +75,35 @@ class HttpServer:
             listener = socket.create_server(
                 (host, port),
                 family=socket.AF_INET6 if ":" in host else socket.AF_INET,
-                backlog=1024,
+                backlog=_BACKLOG,
                 dualstack_ipv6=is_dual,
             )
         except OSError as error:
             raise cannot_listen_error(join_address(host, port)) from error
         listener.setblocking(False)
-        self._task = asyncio.create_task(self._server.serve([listener]))
+        self._task = asyncio.create_task(self._server.serve([]))
         while not self._server.started:
             if self._task.done():
+                listener.close()
                 self._task.result()
             await asyncio.sleep(0.01)
+        self._acceptor = Acceptor(listener, self._make_protocol)
         return listener.getsockname()[1]
 
     async def stop(self) -> None:
         """Refuses new requests, and ends when those under way are answered."""
+        if self._acceptor is not None:
+            await self._acceptor.stop()
         self._server.should_exit = True
         if self._task is not None:
             await self._task
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        return _Protocol(
+            config=self._config,
+            server_state=self._server.server_state,
+            app_state=self._server.lifespan.state,
+        )
 
 
 class _UnambiguousRequests:

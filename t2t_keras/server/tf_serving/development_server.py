@@ -9,6 +9,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 import tempfile
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.errors import UserError
@@ -45,6 +47,7 @@ from t2t_keras.server.tf_serving.models import Models, WatchOptions
 from t2t_keras.server.tf_serving.rest_api import RestOptions, rest_app
 from t2t_keras.server.tf_serving.session import session_config
 from t2t_keras.server.tf_serving.settings import ServerSettings
+from t2t_keras.server.tf_serving.tensors import to_array, to_proto
 from t2t_keras.server.tf_serving.versions import Retries
 from t2t_keras.server.tf_serving.watching import Watch, describe_error
 from t2t_keras.server.translation_api.runner import (
@@ -129,7 +132,11 @@ def running_server(
             settings, config, models, stack, lambda: portal.call(health.stop_serving)
         )
         core = ServerCore(models, settings.max_rows, metrics)
-        workers = portal.call(Workers, settings.grpc_max_threads)
+        # TensorFlow opens a file at the first call in a thread. With no descriptor
+        # left, a request would end the process.
+        prepare = functools.partial(to_array, to_proto(np.zeros(1)))
+        threads = settings.grpc_max_threads
+        workers = portal.call(Workers, threads, 0, "workers", prepare)
         stack.callback(workers.close)
 
         def start(server: Any) -> int:

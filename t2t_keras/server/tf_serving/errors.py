@@ -1,13 +1,14 @@
 """Status codes and messages of requests that the server cannot answer."""
 
+import logging
 import re
-import sys
-import traceback
 
 import grpc
 import tensorflow as tf
 
 from t2t_keras.server.workers import WorkersBusyError, WorkersClosedError
+
+logger = logging.getLogger(__name__)
 
 # Limit of TensorFlow Serving: HTTP/2 headers carry the message.
 LONGEST_MESSAGE = 1024
@@ -124,7 +125,7 @@ def shorten(message: str) -> str:
 
 
 def report_exception(error: Exception) -> ServingError:
-    """Returns the status of an exception; prints the traceback of a fault.
+    """Returns the status of an exception; logs the traceback of a fault.
 
     A fault of this server cannot be mended by the client, but by a reader.
     """
@@ -135,5 +136,5 @@ def report_exception(error: Exception) -> ServingError:
         tf.errors.OpError,
     )
     if not isinstance(error, expected):
-        traceback.print_exception(error, file=sys.stderr)
+        logger.error("a request failed", exc_info=error)
     return from_exception(error)

@@ -3,12 +3,16 @@
 TensorFlow Serving parses with RapidJSON; the words of errors are Python's.
 """
 
+import codecs
 import json
 import math
 import re
 from typing import Any
 
 from t2t_keras.server.tf_serving.errors import invalid_argument
+
+# Python imports it at its first use, when there may be no file descriptor left.
+codecs.lookup("utf-8-sig")
 
 _WHITE_SPACE = " \t\r\n"
 # Escapes of both halves of surrogate pairs.
