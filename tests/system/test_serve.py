@@ -175,25 +175,34 @@ def test_connections_wait_for_file_descriptors(tmp_path, base):
         with connection.getresponse() as answer:
             return answer.status, answer.read()
 
-    with start(tmp_path, base, *flags, code=WITH_64_FILES) as server:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(start(tmp_path, base, *flags, code=WITH_64_FILES))
         server.wait_for_line("serving ")
-        first = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        first.connect()
-        with contextlib.ExitStack() as stack:
-            for _ in range(100):
-                others = socket.create_connection(("127.0.0.1", port), timeout=60)
-                stack.enter_context(others)
-            wait_until(
-                lambda: any("connections wait" in each for each in server.lines())
+        first, last = (
+            stack.enter_context(
+                contextlib.closing(
+                    http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                )
             )
+            for _ in range(2)
+        )
+        first.connect()
+        with contextlib.ExitStack() as others:
+            for _ in range(100):
+                other = socket.create_connection(("127.0.0.1", port), timeout=60)
+                others.enter_context(other)
+            wait_until(lambda: count_waiting(server))
             status, answer = ask(first)
             assert (status, b"v2:a" in answer) == (200, True)
             time.sleep(2)
-            assert sum("connections wait" in each for each in server.lines()) == 1
-        last = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            assert count_waiting(server) == 1
         assert ask(last)[0] == 200
         assert server.err.read_text() == ""
         assert server.process.poll() is None
+
+
+def count_waiting(server):
+    return sum("connections wait" in line for line in server.lines())
 
 
 def test_a_full_disk_does_not_end_it(tmp_path, base):
