@@ -64,7 +64,7 @@ def translate_documents(
     translations = [each[0] for each in hypotheses]
     alignments = _align(sentences, translations, translator, heads)
     rendered = iter(
-        place_tags(translation, sentence.elements, alignment)
+        place_tags(sentence.text, translation, sentence.elements, alignment)
         if alignment
         else escape_text(translation)
         for sentence, translation, alignment in zip(

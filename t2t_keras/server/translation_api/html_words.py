@@ -42,8 +42,8 @@ def text_boundary(inline: Sequence[Token], text: str) -> int:
 def join_notes(tokens: Sequence[Token]) -> Iterator[Token]:
     """Yields tokens, with each superscript or subscript without letters as one.
 
-    After a word it is a reference to a note, or an exponent: "dog<sup>2</sup> sleeps".
-    A model would take it as part of the word.
+    It is a reference to a note, or an exponent: "dog<sup>2</sup> sleeps". A model would
+    take it as part of the word before, or as a number of what follows.
     """
     position = 0
     while position < len(tokens):
@@ -56,12 +56,7 @@ def join_notes(tokens: Sequence[Token]) -> Iterator[Token]:
 def _end_of_note(tokens: Sequence[Token], start: int) -> int:
     """Returns the end of a note; `start + 1` if none starts there."""
     first = tokens[start]
-    before = tokens[start - 1] if start else first
-    if (
-        first.kind != html_tokens.START
-        or first.name not in ("sup", "sub")
-        or (before.kind == html_tokens.TEXT and before.raw[-1].isspace())
-    ):
+    if first.kind != html_tokens.START or first.name not in ("sup", "sub"):
         return start + 1
     for number in range(start + 1, min(start + _LONGEST_NOTE, len(tokens))):
         token = tokens[number]

@@ -110,16 +110,17 @@ def _is_after(node: Node, start: int, own: range, words: Sequence[Span]) -> bool
 
 
 def place_tags(
-    translation: str, elements: Sequence[Element], alignment: Alignment
+    source: str, translation: str, elements: Sequence[Element], alignment: Alignment
 ) -> str:
     """Returns a translation as HTML, with the tags of `elements_of_sentence`."""
-    placer = _Placer(translation, alignment)
+    placer = _Placer(source, translation, alignment)
     count = len(alignment.target)
     return placer.render(elements, (0, count), (0, len(translation)))
 
 
 class _Placer:
-    def __init__(self, translation: str, alignment: Alignment):
+    def __init__(self, source: str, translation: str, alignment: Alignment):
+        self._source = source
         self._text = translation
         self._words = alignment.target
         self._alignment = alignment
@@ -217,7 +218,20 @@ class _Placer:
             score += 1 if self._links[position] in element.words else -1
             if score > best:
                 best, span = score, (first, position + 1)
-        return span or self._strongest(element, free, low, between)
+        if span is None:
+            return self._strongest(element, free, low, between)
+        return self._without_last_marks(element, *span)
+
+    def _without_last_marks(self, element: Element, first: int, last: int) -> Span:
+        """Returns a span without the sentence's last marks if the element has none.
+
+        A full stop often attends to the word before it.
+        """
+        last_source = self._alignment.source[element.words.stop - 1]
+        if last == len(self._words) and not _is_mark(self._source, last_source):
+            while last - 1 > first and _is_mark(self._text, self._words[last - 1]):
+                last -= 1
+        return first, last
 
     def _prefix(self, element: Element, low: int, high: int) -> Span:
         """Returns the span of an element that began before the sentence."""
@@ -259,6 +273,11 @@ class _Placer:
         at = high - weights_J[::-1].argmax() if after else low + weights_J.argmax()
         at = int(at)
         return inside.get(at, (at, at))[after]
+
+
+def _is_mark(text: str, word: Span) -> bool:
+    """Returns whether a word has neither letters nor digits."""
+    return not any(map(str.isalnum, text[slice(*word)]))
 
 
 def escape_text(text: str) -> str:

@@ -11,6 +11,8 @@ from t2t_keras.server.translation_api.sentence_translation import (
 )
 from t2t_keras.text.sentence_splitting import split_sentences
 
+# Marker of an item of a list, which text follows.
+_MARKER = re.compile(r"\s*+[-*\u2022\u2013]\s++(?=\S)")
 _LINE_BREAKS = re.compile(r"[\r\n]++")
 _LAST_GAP = re.compile(r".*\S(?P<space>\s++)", re.DOTALL)
 # Longer than almost all sentences, shorter than what models take.
@@ -71,9 +73,9 @@ def split_text(
 ) -> list[tuple[str, str]]:
     """Returns the sentences of a text, each with the spacing after it.
 
-    Joined, they are the text. Spacing at the start comes with an empty sentence. A
-    sentence of more than `MAX_SENTENCE_CHARACTERS` is split, at white space if it has
-    any.
+    Joined, they are the text. Spacing at the start comes with an empty sentence, and so
+    does the marker of an item of a list, such as "- ". A sentence of more than
+    `MAX_SENTENCE_CHARACTERS` is split, at white space if it has any.
 
     Args:
         text: Any text.
@@ -82,6 +84,10 @@ def split_text(
     """
     parts: list[tuple[str, str]] = []
     for line, breaks in _split_lines(text) if lines_end_sentences else [(text, "")]:
+        marker = _MARKER.match(line) if lines_end_sentences else None
+        if marker:
+            parts.append(("", marker[0]))
+            line = line[marker.end() :]
         for sentence, space in split_sentences(line, language.partition("-")[0]):
             parts += _split_long(sentence, space)
         if breaks:

@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.server.http.requests import HttpError
+from t2t_keras.server.translation_api.attention_links import Alignment, find_words
+from t2t_keras.server.translation_api.html_runs import Node
 from t2t_keras.server.translation_api.html_tokens import read_tokens
 from t2t_keras.server.translation_api.html_translation import translate_documents
 from t2t_keras.server.translation_api.sentence_translation import SentenceTranslator
+from t2t_keras.server.translation_api.tag_placement import Element, place_tags
 from t2t_keras.server.workers import CancelToken
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import CrossAttention
@@ -86,6 +89,9 @@ EXAMPLES = (
     ("H<sub>2</sub>O a", "+a <sub>+H2O</sub>"),
     ("Aa bb.<sup>2</sup> Cc", "+bb. +Aa<sup>2</sup> +Cc"),
     ("a b<sup>&dagger;</sup> c", "+c +b<sup>&dagger;</sup> +a"),
+    ("a <sup>1</sup> b c.", "+c. <sup>1</sup>+b +a"),
+    ("a <sub><a href=x>1</a></sub> b", "<sub><a href=x>1</a></sub>+b +a"),
+    ("a <a href=x><sup>[1]</sup></a> b", "<a href=x><sup>[1]</sup></a>+b +a"),
     ("a b<img> c", "+c +b<img> +a"),
     # Nothing to translate.
     ("<p> &nbsp; </p>", "<p> &nbsp; </p>"),
@@ -308,3 +314,17 @@ def test_many_sentences_and_tags_take_linear_time():
     translate(f"a {'<img>' * 20_000} b", backend=Cut())
     # Quadratic time would be minutes.
     assert time.process_time() - start < 30
+
+
+def test_a_full_stop_that_attends_to_the_last_word_stays_outside():
+    source, translation = "a b c.", "A B C."
+    links = [0, 1, 2, 2]
+    alignment = Alignment(find_words(source), find_words(translation), links)
+    node = Node(4, 5, "<b>", "</b>")
+    for words, expected in (
+        (range(2, 3), "A B <b>C</b>."),
+        (range(1, 3), "A <b>B C</b>."),
+        (range(2, 4), "A B <b>C.</b>"),
+    ):
+        placed = place_tags(source, translation, [Element(node, words)], alignment)
+        assert placed == expected

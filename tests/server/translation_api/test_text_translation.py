@@ -46,6 +46,15 @@ def test_spacing_stays(translator, backend):
     ]
 
 
+def test_markers_of_lists_stay(translator, backend):
+    text = "* One two\n  - Three four\n\u2022 Five\n-six - seven\n* \n*"
+    (result,) = translate_texts([text], "en", translator)
+    assert result.translations == [
+        "* +two +One\n  - +four +Three\n\u2022 +Five\n+seven +- +-six\n* \n*"
+    ]
+    assert "One two" in backend.sentences()
+
+
 def test_texts_without_letters_stay_as_they_are(translator, backend):
     texts = ["", " \n", "🙂 !!", "2024-05-01 12:30", "…\nOne", "1. Two"]
     results = translate_texts(texts, "en", translator)
