@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from t2t_keras import __version__
+
 # In the order of use in a run. Each is a module that `python -m` runs.
 PROGRAMS = (
     "prepare",
@@ -79,7 +81,10 @@ def _path(name: str) -> Path:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the list; returns the exit status."""
+    """Prints the list, or the version; returns the exit status."""
+    if list(arguments) == ["--version"]:
+        print(f"t2t_keras {__version__}")
+        return 0
     if unknown := [each for each in arguments if each not in ("--help", "-h")]:
         name = unknown[0] if unknown[0] in PROGRAMS else "NAME"
         print(

@@ -12,6 +12,7 @@ from typing import Any
 import tqdm
 from absl import app, flags, logging
 
+from t2t_keras import __version__
 from t2t_keras.errors import UserError, did_you_mean, require_extra, require_package
 from t2t_keras.files.atomic import STANDARD_OUTPUT, explain, name_in_errors
 from t2t_keras.files.bundled import expand_flagfiles
@@ -62,11 +63,16 @@ def run(  # noqa: PLR0913 - every option of a program
             level. Default: `log`, without them.
     """
     prepare_standard_streams()
+    # Before flags are checked: whoever asks may have given none of the required ones.
     if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
         with exit_on_errors():
             module = sys.modules[main.__module__]
             own = [f.name for f in flags.FLAGS.get_key_flags_for_module(module)]
             print(help_text(usage, flags.FLAGS, [*own, *settings_used], with_config))
+        sys.exit(0)
+    if "--version" in sys.argv[1:]:
+        with exit_on_errors():
+            print(f"t2t_keras {__version__}")
         sys.exit(0)
 
     def run_with_error_handling(argv: Sequence[str]) -> None:

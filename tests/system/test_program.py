@@ -7,6 +7,7 @@ import sys
 import pytest
 from absl import flags
 
+from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 from t2t_keras.settings.decoding_config import DecodingConfig
@@ -202,6 +203,13 @@ def test_flag_errors_are_reported_before_tensorflow_is_imported(monkeypatch, tmp
         assert done.stderr.count("error: ") == 1, done.stderr
         for part in parts:
             assert part in done.stderr, (arguments, done.stderr)
+
+
+def test_the_version_needs_no_other_flag():
+    for name in ("train", "client", "report", "serve"):
+        done = run_program(name, "--version")
+        found = done.status, done.lines
+        assert found == (0, [f"t2t_keras {__version__}"]), (name, done.stderr)
 
 
 def test_help_is_the_usage_and_the_programs_own_flags():

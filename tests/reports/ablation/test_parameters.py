@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,13 @@ def test_a_built_model_has_as_many(seed) -> None:
     model = Transformer(17, **config.architecture())
     model.build()
     assert parameter_count(config, 17) == model.count_params()
+
+
+def test_the_readme_has_the_sizes_of_the_papers_models() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    for name, config in (("base", BASE), ("big", BIG)):
+        millions = round(parameter_count(config, 37_000) / 1e6)
+        assert f"{name}.flags` | {name}, {millions} M parameters" in readme
 
 
 def test_the_papers_models_by_hand() -> None:
