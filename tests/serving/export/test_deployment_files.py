@@ -153,7 +153,7 @@ def test_the_gateway_calls_the_server(base, services):
     assert flags["host"] == "0.0.0.0"
     api = flags["translation_api_port"]
     assert gateway["ports"] == [f"127.0.0.1:{api}:{api}"]
-    assert f", {api})" in gateway["healthcheck"]["test"][-1]
+    assert f":{api}/ready'" in gateway["healthcheck"]["test"][-1]
     assert f"port {api}" in (base / "README.md").read_text()
     assert server["ports"] == [f"127.0.0.1:{p}:{p}" for p in (8500, 8501)]
 
@@ -209,6 +209,8 @@ def test_the_health_checks(services):
             assert (run_health_check(server, 8501, port) == 0) is healthy, body
         assert paths == ["/v1/models/en-de"]
     assert run_health_check(server, 8501, port) != 0  # nothing listens any more
-    with answering(200, "") as (port, _):
-        assert run_health_check(services["gateway"], 5000, port) == 0
+    for status in (200, 503):
+        with answering(status, "") as (port, paths):
+            healthy = run_health_check(services["gateway"], 5000, port) == 0
+        assert (healthy, paths) == (status == 200, ["/ready"])
     assert run_health_check(services["gateway"], 5000, port) != 0
