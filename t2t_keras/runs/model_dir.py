@@ -25,15 +25,12 @@ MODEL_DIR/
 import contextlib
 import json
 import os
-import platform
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
@@ -44,8 +41,6 @@ from t2t_keras.settings.training_text import parse_mixture_item
 from t2t_keras.training.checkpoints import read_state, steps_in
 from t2t_keras.training.stopping import monitored_loss
 
-_PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
-
 # "averaged", "latest", "best", a step number, or a checkpoint's folder.
 Checkpoint = str | int | os.PathLike[str]
 
@@ -53,18 +48,6 @@ _REFUSAL = (
     "Another process is training in {folder}: {owner}. Two would overwrite each "
     "other's checkpoints. Wait for it, stop it, or give another --model_dir."
 )
-
-
-def initial_run_card() -> dict[str, Any]:
-    """Returns what the run card of a new run begins with: time and versions."""
-    return {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {
-            "t2t_keras": __version__,
-            "python": platform.python_version(),
-            **package_versions(_PACKAGES),
-        },
-    }
 
 
 def package_versions(names: Sequence[str]) -> dict[str, str | None]:

@@ -13,7 +13,8 @@ from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.imported_weights import load_weights
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
-from t2t_keras.runs.model_dir import ModelDir, initial_run_card
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training.run_card import initial_run_card
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.tokenizers import WordTokenizer

@@ -7,10 +7,11 @@ import shlex
 from typing import Any
 
 from t2t_keras.runs.data.run_data import RunData, open_data, resolve_epochs
-from t2t_keras.runs.model_dir import ModelDir, initial_run_card
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import check_class, describe_class
 from t2t_keras.runs.tasks import Task, TranslationTask
 from t2t_keras.runs.training.fine_tuning import check_fit
+from t2t_keras.runs.training.run_card import initial_run_card
 from t2t_keras.runs.training.source import Source, open_source, other_meanings
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.checkpoints import steps_in
