@@ -89,10 +89,17 @@ class Workers:
         if prepare is not None:
             # Each waits for all others, so that none takes the call of another.
             barrier = threading.Barrier(threads)
-            for future in [
-                self._pool.submit(_prepare, prepare, barrier) for _ in range(threads)
-            ]:
-                future.result()
+            try:
+                calls = [
+                    self._pool.submit(_prepare, prepare, barrier)
+                    for _ in range(threads)
+                ]
+                for call in calls:
+                    call.result()
+            except BaseException:
+                barrier.abort()
+                self._pool.shutdown(wait=False, cancel_futures=True)
+                raise
         self._tokens: set[CancelToken] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -152,5 +159,11 @@ class Workers:
 
 
 def _prepare(prepare: Callable[[], object], barrier: threading.Barrier) -> None:
-    prepare()
-    barrier.wait()
+    try:
+        prepare()
+    except BaseException:
+        barrier.abort()
+        raise
+    # Broken if another has failed, which is reported.
+    with contextlib.suppress(threading.BrokenBarrierError):
+        barrier.wait()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import threading
 import time
 
@@ -14,6 +15,7 @@ from t2t_keras.server.workers import (
     WorkersBusyError,
     WorkersClosedError,
 )
+from tests.server.translation_api.fake_backend import wait_until
 
 
 def test_functions_are_called_once_when_a_token_is_canceled():
@@ -159,3 +161,26 @@ def test_threads_end_with_the_workers():
     while name in [each.name for each in threading.enumerate()]:
         assert time.monotonic() < deadline
         time.sleep(0.001)
+
+
+def test_every_thread_is_prepared_before_the_first_call():
+    prepared = set()
+    workers = Workers(8, prepare=lambda: prepared.add(threading.get_ident()))
+    assert len(prepared) == 8
+    workers.close()
+
+
+def test_a_thread_that_cannot_be_prepared_is_an_error_without_waiting():
+    numbers = itertools.count()
+
+    def prepare():
+        if next(numbers) == 3:
+            raise OSError("no descriptor")
+
+    with pytest.raises(OSError, match="no descriptor"):
+        Workers(8, name="prepared", prepare=prepare)
+    wait_until(
+        lambda: (
+            not any(each.name.startswith("prepared") for each in threading.enumerate())
+        )
+    )

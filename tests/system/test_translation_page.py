@@ -227,6 +227,7 @@ def test_errors_are_shown(page, backend):
         write(page, "a")
         page.mouse("#translate", click=True)
         wait_until(lambda: "took too long" in status(page))
+        assert target(page) == ""
         assert page.value("document.querySelector('#status.error') !== null")
     finally:
         backend.error = None
@@ -304,6 +305,14 @@ def test_a_sign_for_an_uncertain_translation(page):
     translate(page, "Aa")
     wait_until(lambda: target(page) == "+Aa")
     assert shown(page, "doubt") is None
+
+
+def test_what_was_written_since_the_translation_stays(page):
+    translate(page, "a b", source="en")
+    write(page, "c d")
+    assert page.value("document.getElementById('copy').disabled")
+    page.mouse("#swap", click=True)
+    assert page.value("document.getElementById('source').value") == "c d"
 
 
 def test_copy_clear_and_count(page):

@@ -38,7 +38,8 @@ def git_revision(folder: Path) -> str | None:
 
     def ask(*arguments: str) -> str:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            # A lock would be in the way of a commit.
+            ["git", "--no-optional-locks", "-C", str(folder), *arguments],
             capture_output=True,
             text=True,
             check=True,

@@ -43,9 +43,11 @@ class Acceptor:
     async def stop(self) -> None:
         """Refuses new connections."""
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
-        self._listener.close()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        finally:
+            self._listener.close()
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
@@ -58,6 +60,10 @@ class Acceptor:
             except OSError as error:
                 # The client has left, or others took what was free.
                 logger.debug("a connection was not accepted: %s", error)
+                await asyncio.sleep(_WAIT_SECONDS)
+            except Exception:
+                # Without this loop no client would be answered any more.
+                logger.exception("a connection was not accepted")
                 await asyncio.sleep(_WAIT_SECONDS)
 
     async def _wait_for_descriptors(self) -> None:

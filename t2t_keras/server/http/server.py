@@ -173,14 +173,15 @@ class _Protocol(H11Protocol):
         """Returns whether the connection stays open for an answer.
 
         A client that sends no more may still read, or it has left. An interim answer
-        tells: the system of a client that has left resets the connection.
+        tells: the system of a client that has left resets the connection. HTTP/1.0 has
+        none, so its clients count as having left.
         """
         is_asked = self.cycle is not None and not self.cycle.response_complete
         if not is_asked or self.conn.their_state is h11.SEND_BODY:
             return False
-        if self.conn.our_state is h11.SEND_RESPONSE and (
-            self.conn.their_http_version == b"1.1"
-        ):
+        if self.conn.their_http_version != b"1.1":
+            return False
+        if self.conn.our_state is h11.SEND_RESPONSE:
             interim = h11.InformationalResponse(status_code=100, headers=[])
             self.transport.write(self.conn.send(interim) or b"")
         self._look_for_reset(_FIRST_LOOK_SECONDS)
@@ -188,7 +189,8 @@ class _Protocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._reset_timer is not None:
+        # The next request may have come with this one.
+        if self._reset_timer is not None and self.cycle.response_complete:
             self.transport.close()
 
     def _look_for_reset(self, seconds: float) -> None:

@@ -80,9 +80,10 @@ def translation_app(
             endpoints.close()
 
     routes, metrics = endpoints.routes(), TranslationApiMetrics()
+    routes.append(Route("/metrics", metrics.answer))
     known = [route.path for route in routes]
     app = Starlette(
-        routes=[*routes, Route("/metrics", metrics.answer)],
+        routes=routes,
         middleware=[
             *([Middleware(AccessLog, name="API")] if settings.access_log else []),
             Middleware(_LeadingSlashes),
@@ -175,9 +176,13 @@ class _Endpoints:
         self._workers = Workers(
             settings.threads, settings.max_waiting, "translation_api"
         )
+        # One question for all who ask at a time, beside the work of others.
+        self._ready_workers = Workers(1, name="readiness")
+        self._readiness: asyncio.Future[dict[str, str]] | None = None
 
     def close(self) -> None:
         self._workers.close()
+        self._ready_workers.close()
 
     def routes(self) -> list[Route]:
         languages = self._service.languages
@@ -214,9 +219,15 @@ class _Endpoints:
 
     async def ready(self, request: Request) -> Response:
         """Asks each model for an answer."""
-        work = self._work(request, lambda _: self._service.check_models())
+        if self._readiness is None or self._readiness.done():
+            self._readiness = asyncio.ensure_future(
+                self._ready_workers.run(lambda _: self._service.check_models())
+            )
+            # Those who asked may have left.
+            self._readiness.add_done_callback(_ignore_error)
         try:
-            return await asyncio.wait_for(work, _READY_SECONDS)
+            answer = asyncio.shield(self._readiness)
+            return JSONResponse(await asyncio.wait_for(answer, _READY_SECONDS))
         except TimeoutError:
             seconds = f"within {_READY_SECONDS:g} s"
             raise HttpError(503, f"The models did not answer {seconds}.") from None
@@ -256,6 +267,11 @@ class _Endpoints:
     ) -> Response:
         result = await until_disconnect(request, self._workers.run(work))
         return JSONResponse(result)
+
+
+def _ignore_error(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 def _cost(fields: Mapping[str, Any]) -> int:

@@ -1,5 +1,6 @@
 """Translation of any number of sentences by one model, in batches that it takes."""
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from t2t_keras.serving.client.translation_client import (
     TargetScore,
     TranslatedText,
 )
+
+logger = logging.getLogger(__name__)
 
 # An answer has [R, H, T, S] weights for each pair, 0.8 MB with 6 layers of 8 heads.
 _ATTENTION_BATCH = 4
@@ -104,7 +107,7 @@ class SentenceTranslator:
 
         That is the geometric mean of the probabilities of its subwords, from 0 to 1;
         None of a sentence without letters, one that the model would cut, or by a model
-        that has no signature for it.
+        that has no signature for it or does not answer.
         """
         pending = [i for i, pair in enumerate(pairs) if all(map(is_translatable, pair))]
         found: list[float | None] = [None] * len(pairs)
@@ -125,8 +128,9 @@ class SentenceTranslator:
                 )
             )
         except ServerError as error:
+            # The translations are there all the same.
             if error.code is not grpc.StatusCode.FAILED_PRECONDITION:
-                raise
+                logger.warning("confidences are not known: %s", error)
             return found
         for index, score in zip(pending, scores, strict=True):
             if score.tokens and not score.truncated:

@@ -259,8 +259,11 @@ def test_confidences(client_of, backend):
         [None] * 3,
         [None],
     ]
+    # The translations are there all the same.
     backend.score = fail_with("UNAVAILABLE")
-    assert client.post("/translate", json=asked).status_code == 503
+    answer = client.post("/translate", json=asked).json()
+    assert answer["confidences"] == [[None] * 3, [None]]
+    assert answer["translatedText"][1] == "4"
 
 
 def fail_with(code):
@@ -464,10 +467,14 @@ def test_it_is_ready_if_every_model_answers(client_of, backend, caplog, monkeypa
     backend.error = None
     monkeypatch.setattr(app, "_READY_SECONDS", 0.1)
     backend.hold.clear()
+    backend.calls.clear()
     try:
-        answer = client.get("/ready")
+        answers = [client.get("/ready") for _ in range(3)]
     finally:
         backend.hold.set()
+    answer = answers[-1]
+    # Whoever asks while one is asked waits for the same answer.
+    assert len(backend.calls) == 1
     assert (answer.status_code, answer.json()) == (
         503,
         {"error": "The models did not answer within 0.1 s."},
@@ -483,6 +490,7 @@ def test_metrics_by_route_and_status(client_of):
         found = re.findall(r"^((?:t2t_keras|process)_\S+) (\S+)$", page.text, re.M)
         return {name: float(value) for name, value in found}
 
+    client.get("/metrics")
     client.post("/translate", json=dict(TEXT))
     client.post("http://testserver//translate", json=dict(TEXT))
     client.post("/translate", json=TEXT | {"target": "zz"})
@@ -494,6 +502,7 @@ def test_metrics_by_route_and_status(client_of):
     assert found[f'{name}{{route="/translate",status="400"}}'] == 1
     # Names that clients invent are not kept.
     assert found[f'{name}{{route="other",status="404"}}'] == 2
+    assert found[f'{name}{{route="/metrics",status="200"}}'] == 1
     assert not any("invented" in each for each in found)
     name = "t2t_keras_translation_api_request_seconds_count"
     assert found[f'{name}{{route="/translate"}}'] == 3

@@ -85,7 +85,8 @@ swap.addEventListener("click", () => {
   from.value = second;
   showLanguages();
   to.value = first;
-  if (shown) source.value = shown.translation;
+  // What was written since then stays.
+  if (shown?.text === source.value) source.value = shown.translation;
   showLanguages();
   clear();
   translate();
@@ -100,11 +101,22 @@ function stop() {
 
 function clear() {
   stop();
+  forget();
+  copyText();
+  say("");
+}
+
+// Removes the translation of a text or of languages that are others now.
+function forget() {
   shown = null;
   target.replaceChildren();
   element("others").hidden = doubt.hidden = copy.disabled = true;
-  copyText();
-  say("");
+}
+
+// Says why there is no translation.
+function refuse(text) {
+  forget();
+  say(text, true);
 }
 
 // Copies the text below the marks, so that both are as high as it needs.
@@ -123,6 +135,7 @@ function copyText() {
 source.addEventListener("input", () => {
   copyText();
   stop();
+  copy.disabled = true;
   if (source.value.trim()) {
     target.setAttribute("aria-busy", "true");
     timer = setTimeout(translate, PAUSE);
@@ -162,31 +175,35 @@ async function translate() {
   if (!q.trim()) return clear();
   if (copyText()) {
     const limit = settings.charLimit.toLocaleString();
-    return say(`The text is longer than ${limit} characters. Shorten it.`, true);
+    return refuse(`The text is longer than ${limit} characters. Shorten it.`);
   }
-  if (settings.keyRequired && !key.value) return say("This server needs an API key.", true);
+  if (settings.keyRequired && !key.value) return refuse("This server needs an API key.");
   const own = inFlight = new AbortController();
   say("Translating …");
   target.setAttribute("aria-busy", "true");
   const limit = settings.alternativesLimit;
+  let answer;
   try {
-    const answer = await ask("translate", {
+    answer = await ask("translate", {
       q, source: from.value, target: to.value, sentences: true,
       alternatives: limit >= 0 ? Math.min(limit, MOST_ALTERNATIVES) : MOST_ALTERNATIVES,
     }, own.signal);
-    if (own !== inFlight) return;
-    stop();
-    show(q, answer);
   } catch (error) {
     if (own !== inFlight) return;
     stop();
-    if (!error.seconds) return say(error.message, true);
-    say(`${error.message}. Next attempt in ${error.seconds} s.`, true);
+    if (!error.seconds) return refuse(error.message);
+    refuse(`${error.message}. Next attempt in ${error.seconds} s.`);
     timer = setTimeout(translate, 1000 * error.seconds);
+    return;
   }
+  if (own !== inFlight) return;
+  stop();
+  show(q, answer);
 }
 
 function show(text, answer) {
+  copyText();
+  const hadFocus = target.contains(document.activeElement);
   const detected = answer.detectedLanguage;
   shown = {
     text,
@@ -209,6 +226,7 @@ function show(text, answer) {
     [...wordsOf(sentence, index), sentence.space]));
   const first = target.querySelector(".word");
   if (first) first.tabIndex = 0;
+  if (hadFocus) first?.focus();
   copy.disabled = !shown.translation;
   const doubtful = shown.sentences.filter((each) => each.isDoubtful).length;
   doubt.hidden = !doubtful;
@@ -223,7 +241,8 @@ function show(text, answer) {
   element("others").hidden = !alternatives.length;
   // Where requests are not rationed, one shows what pointing at a word does.
   const example = [...target.querySelectorAll(".word")].find((each) => /\p{L}/u.test(each.textContent));
-  if (example && !knowsAttention && !(settings.requestsPerMinute > 0)) mark(example);
+  const rationed = settings.requestsPerMinute > 0 || key.value;
+  if (example && !knowsAttention && !rationed) mark(example, true);
 }
 
 function wordsOf({translation, isDoubtful}, sentence) {
@@ -264,7 +283,7 @@ async function alignmentOf(sentence) {
 }
 
 // Marks the source words of a word of the translation; of null, none.
-async function mark(word) {
+async function mark(word, isExample = false) {
   copyText();
   chosen = word;
   if (!word || !shown || source.value !== shown.text) return;
@@ -276,7 +295,7 @@ async function mark(word) {
   try {
     alignment = await alignmentOf(sentence);
   } catch (error) {
-    if (chosen === word) say(error.message, true);
+    if (chosen === word && !isExample) say(error.message, true);
     return;
   }
   if (chosen !== word) return;
@@ -333,8 +352,9 @@ function fillFromAddress() {
     if (known) select.value = asked.get(name);
     showLanguages();
   }
-  source.value = asked.get("q") || "";
-  if (source.value) form.requestSubmit();
+  if (asked.has("q")) source.value = asked.get("q");
+  copyText();
+  if (source.value) translate();
 }
 
 (async () => {
