@@ -113,6 +113,8 @@ class Bench:
         test_seconds: int = 300,
     ):
         self._scratch = scratch
+        # Tests that give up the rights of root need a way to their own folders.
+        scratch.chmod(0o755)
         self._stage_seconds = stage_seconds
         self._test_seconds = test_seconds
         self._processes: set[subprocess.Popen] = set()
@@ -194,6 +196,7 @@ class Bench:
     ) -> tuple[int | None, list[str], str]:
         """Returns pytest's status (None: timeout), the failed tests, and its output."""
         temporary = Path(tempfile.mkdtemp(dir=self._scratch))
+        temporary.chmod(0o755)
         cache = copy / ".pytest_cache"
         shutil.rmtree(cache, ignore_errors=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n0", "-m", marks]
