@@ -10,8 +10,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from t2t_keras import __version__
-
 # In the order of use in a run. Each is a module that `python -m` runs.
 PROGRAMS = (
     "prepare",
@@ -82,10 +80,8 @@ def _path(name: str) -> Path:
 
 def main(arguments: Sequence[str]) -> int:
     """Prints the list, or the version; returns the exit status."""
-    if list(arguments) == ["--version"]:
-        print(f"t2t_keras {__version__}")
-        return 0
-    if unknown := [each for each in arguments if each not in ("--help", "-h")]:
+    known = ("--help", "-h", "--version")
+    if unknown := [each for each in arguments if each not in known]:
         name = unknown[0] if unknown[0] in PROGRAMS else "NAME"
         print(
             f"error: {unknown[0]!r} is not understood here. Start a program by its "
@@ -93,10 +89,10 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    from t2t_keras.settings.program import exit_on_errors
+    from t2t_keras.settings.program import VERSION_LINE, exit_on_errors
 
     with exit_on_errors():
-        print(list_programs())
+        print(VERSION_LINE if "--version" in arguments else list_programs())
     return 0
 
 

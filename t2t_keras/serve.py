@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_keras import __version__
 from t2t_keras.errors import UserError, require_extra
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.server.tf_serving.other_flags import (
@@ -132,7 +131,7 @@ def _check(arguments: Sequence[str]) -> None:
     """Raises `UserError` if flags are invalid; else logs that the program starts."""
     options = _OPTIONS.read()
     if options.version:
-        print(f"t2t_keras {__version__}")
+        print(program.VERSION_LINE)
         sys.exit(0)
     require_extra("t2t_keras.serve", "serve")
     if arguments:

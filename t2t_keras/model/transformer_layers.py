@@ -42,7 +42,8 @@ class TransformerLayers(LayerParts, keras.Model):
             for name in option_names(self.options_class)
             if name in kwargs
         }
-        super().__init__(**{"name": "transformer", **kwargs})
+        kwargs.setdefault("name", "transformer")
+        super().__init__(**kwargs)
         self.options = self.options_class(*args, **given)
         self.sizes = self.options.as_dict()
         self._add_layers()

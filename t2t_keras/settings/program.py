@@ -26,6 +26,8 @@ from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import help_text, setting_of_flag
 from t2t_keras.settings.setting import Setting
 
+VERSION_LINE = f"t2t_keras {__version__}"
+
 
 def run(  # noqa: PLR0913 - every option of a program
     main: Callable[..., int | None],
@@ -72,7 +74,7 @@ def run(  # noqa: PLR0913 - every option of a program
         sys.exit(0)
     if "--version" in sys.argv[1:]:
         with exit_on_errors():
-            print(f"t2t_keras {__version__}")
+            print(VERSION_LINE)
         sys.exit(0)
 
     def run_with_error_handling(argv: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from t2t_keras import __version__
 from t2t_keras.__main__ import PROGRAMS, console_script, main
 from tests.forked import REPOSITORY
 from tests.in_process import run_main
@@ -37,6 +38,11 @@ def test_the_list_has_a_line_for_each_program(asked):
     assert named == list(PROGRAMS)
     assert "t2t_keras" in done.stderr
     assert "tensorflow" not in done.stderr
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"t2t_keras {__version__}\n"
 
 
 def test_a_program_name_as_an_argument_is_refused(capsys):

@@ -1,4 +1,4 @@
-"""What the run card of a new run begins with: time, versions, revision, hardware."""
+"""Run card of a new run: time, versions, revision of the code, and hardware."""
 
 import os
 import platform

@@ -1,9 +1,11 @@
-"""Access log: a line for each request over HTTP."""
+"""Access log: a line for each request, over HTTP or gRPC."""
 
 import logging
 import time
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from t2t_keras.server.http.requests import NotedStatus
 
 logger = logging.getLogger(__name__)
 
@@ -41,19 +43,13 @@ class AccessLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), "no answer"
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        started, noted = time.perf_counter(), NotedStatus(send)
         try:
-            await self._app(scope, receive, send_and_note)
+            await self._app(scope, receive, noted)
         finally:
             client = scope["client"][0] if scope.get("client") else "-"
             # As it was sent: percent-encoded, so that a line is one line.
             path = scope["raw_path"].decode("latin-1")
             request = f"{scope['method']} {path}"
+            status = "no answer" if noted.status is None else noted.status
             log_access(self._name, client, request, status, started)

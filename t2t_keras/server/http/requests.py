@@ -44,6 +44,24 @@ def error_response(error: HttpError) -> JSONResponse:
     return JSONResponse({"error": error.message}, error.status, headers)
 
 
+class NotedStatus:
+    """`send` of an ASGI application, which notes the status of the answer.
+
+    Attributes:
+        status: Status code of HTTP; None if no answer has begun.
+    """
+
+    def __init__(self, send: Send):
+        self.status: int | None = None
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        """Sends a message."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+
 class BodyReader:
     """Reads bodies of requests, which may be compressed by gzip.
 

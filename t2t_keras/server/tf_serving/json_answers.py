@@ -9,25 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.server.tf_serving.errors import invalid_argument
-from t2t_keras.server.tf_serving.json_values import type_name
+from t2t_keras.server.tf_serving.json_values import JSON_TYPES, type_name
 from t2t_keras.server.tf_serving.tensors import to_array
 
-# Types of outputs that tensorflow_serving/util/json_tensor.cc writes.
-_WRITTEN = frozenset(
-    {
-        tf.float32,
-        tf.float64,
-        tf.int8,
-        tf.int16,
-        tf.int32,
-        tf.int64,
-        tf.uint8,
-        tf.uint32,
-        tf.uint64,
-        tf.bool,
-        tf.string,
-    }
-)
 # An output whose name ends so is encoded in base64.
 _BYTES = "_bytes"
 
@@ -41,7 +25,7 @@ def from_response(response: Any, by_rows: bool) -> bytes:
     """
     for proto in response.outputs.values():
         dtype = tf.as_dtype(proto.dtype)
-        if dtype not in _WRITTEN:
+        if dtype not in JSON_TYPES:
             raise invalid_argument(
                 f"Failed to write JSON value for tensor type: {type_name(dtype)}"
             )

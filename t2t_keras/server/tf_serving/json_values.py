@@ -39,6 +39,8 @@ _INTEGERS = MappingProxyType(
         )
     }
 )
+# All types of tensors that tensorflow_serving/util/json_tensor.cc reads and writes.
+JSON_TYPES = frozenset({tf.bool, tf.string, tf.float32, tf.float64, *_INTEGERS})
 
 
 def to_scalar(value: Any, dtype: tf.DType) -> Any:

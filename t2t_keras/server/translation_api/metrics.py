@@ -14,7 +14,9 @@ from prometheus_client import (
 )
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from t2t_keras.server.http.requests import NotedStatus
 
 _PREFIX = "t2t_keras_translation_api_"
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -81,18 +83,12 @@ class CountedRequests:
             return
         path = scope["path"]
         route = path if path in self._routes else "other"
-        started, status = time.perf_counter(), 500
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        started, noted = time.perf_counter(), NotedStatus(send)
         with self._metrics.in_flight.track_inprogress():
             try:
-                await self._app(scope, receive, send_and_note)
+                await self._app(scope, receive, noted)
             finally:
-                self._metrics.requests.labels(route, str(status)).inc()
+                status = str(noted.status or 500)
+                self._metrics.requests.labels(route, status).inc()
                 seconds = time.perf_counter() - started
                 self._metrics.seconds.labels(route).observe(seconds)

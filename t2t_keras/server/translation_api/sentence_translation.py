@@ -2,8 +2,9 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from unicodedata import east_asian_width
 
 import grpc
@@ -14,11 +15,12 @@ from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import (
     CrossAttention,
-    TargetScore,
     TranslatedText,
 )
 
 logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 # An answer has [R, H, T, S] weights for each pair, 0.8 MB with 6 layers of 8 heads.
 _ATTENTION_BATCH = 4
@@ -86,21 +88,8 @@ class SentenceTranslator:
     def attention(self, pairs: Sequence[tuple[str, str]]) -> list[CrossAttention]:
         """Returns the attention of each pair of a sentence and its translation."""
 
-        def call(batch: list[tuple[str, str]]) -> list[CrossAttention]:
-            self._check()
-            sources, targets = zip(*batch, strict=True)
-            return self.backend.attention(self.model, sources, targets)
-
         batch_size = min(self.batch_size, _ATTENTION_BATCH)
-        return list(
-            in_batches(
-                call,
-                pairs,
-                batch_size=batch_size,
-                concurrency=self.concurrency,
-                size=lambda pair: len(pair[0]) + len(pair[1]),
-            )
-        )
+        return self._call_with_pairs(self.backend.attention, pairs, batch_size)
 
     def confidences(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Returns the model's confidence in each translation of a sentence.
@@ -112,20 +101,9 @@ class SentenceTranslator:
         pending = [i for i, pair in enumerate(pairs) if all(map(is_translatable, pair))]
         found: list[float | None] = [None] * len(pairs)
 
-        def call(batch: list[tuple[str, str]]) -> list[TargetScore]:
-            self._check()
-            sources, targets = zip(*batch, strict=True)
-            return self.backend.score(self.model, sources, targets)
-
         try:
-            scores = list(
-                in_batches(
-                    call,
-                    [pairs[i] for i in pending],
-                    batch_size=self.batch_size,
-                    concurrency=self.concurrency,
-                    size=lambda pair: len(pair[0]) + len(pair[1]),
-                )
+            scores = self._call_with_pairs(
+                self.backend.score, [pairs[i] for i in pending], self.batch_size
             )
         except ServerError as error:
             # The translations are there all the same.
@@ -153,6 +131,29 @@ class SentenceTranslator:
                 batch_size=self.batch_size,
                 concurrency=self.concurrency,
                 size=len,
+            )
+        )
+
+    def _call_with_pairs(
+        self,
+        method: Callable[[str, Sequence[str], Sequence[str]], list[Answer]],
+        pairs: Sequence[tuple[str, str]],
+        batch_size: int,
+    ) -> list[Answer]:
+        """Returns the backend's answers for pairs of a sentence and its translation."""
+
+        def call(batch: list[tuple[str, str]]) -> list[Answer]:
+            self._check()
+            sources, targets = zip(*batch, strict=True)
+            return method(self.model, sources, targets)
+
+        return list(
+            in_batches(
+                call,
+                pairs,
+                batch_size=batch_size,
+                concurrency=self.concurrency,
+                size=lambda pair: len(pair[0]) + len(pair[1]),
             )
         )
 
