@@ -1,4 +1,4 @@
-"""Writes a report of runs: curves, scores, and our Tables 1 to 4 next to the paper's.
+"""Writes a report of runs: curves, scores, and the paper's tables with our results.
 
     python -m t2t_keras.report runs/tiny
     python -m t2t_keras.report --output=runs/all runs/tiny runs/multi30k \\
@@ -6,7 +6,9 @@
 
 Each argument is a model directory, or an output folder of t2t_keras.ablate or
 benchmarks.layer_types. The report is report.html, which needs no other file, and
-report.md with figures in the same folder. Missing results are marked as not run.
+report.md with figures in the same folder. It has the tables of the paper to which the
+arguments add results; with --all_tables all four, with missing results marked as not
+run.
 """
 
 import dataclasses
@@ -29,6 +31,11 @@ class ReportOptions(Settings):
         "Folder for the report. Default: report/ in the first argument.",
         path=True,
     )
+    all_tables: bool = setting(
+        False,
+        "Whether the report has Tables 1 to 4 of the paper, with missing results "
+        "marked as not run. Default: only those with results of the arguments.",
+    )
     texts: bool = setting(
         True,
         "Whether the report has sources and references of sample translations. Without "
@@ -46,7 +53,9 @@ def main(folders: Sequence[str]) -> int:
 
     options = _OPTIONS.read()
     page = report_page(
-        read_sources(folders), _scored_texts if options.texts else _no_texts
+        read_sources(folders),
+        _scored_texts if options.texts else _no_texts,
+        all_tables=options.all_tables,
     )
     output = Path(options.output or Path(folders[0]) / "report")
     html, markdown = write_report(page, output, "report")

@@ -9,11 +9,12 @@ from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.results import FILE, Ablation, read_results
 from t2t_keras.reports.blocks import Block, Heading, Page, Paragraph
 from t2t_keras.reports.paper_figures import SOURCE
+from t2t_keras.reports.papers_experiments import wmt_target_language
 from t2t_keras.reports.run_section import Texts, run_blocks
 from t2t_keras.reports.run_summary import RunSummary, read_run
 from t2t_keras.reports.table_1 import FILE as LAYER_TYPES
 from t2t_keras.reports.table_1 import table_1_blocks
-from t2t_keras.reports.table_2 import table_2_blocks
+from t2t_keras.reports.table_2 import comparison_blocks, table_2_blocks
 from t2t_keras.reports.table_3 import ablation_blocks, paper_alone
 from t2t_keras.reports.table_4 import table_4_blocks
 
@@ -59,40 +60,58 @@ def read_sources(folders: Sequence[str]) -> Sources:
     return Sources(runs, ablations, layer_types)
 
 
-def report_page(sources: Sources, texts: Texts) -> Page:
-    """Returns the report: each run, with texts of its test set, then Tables 1 to 4."""
-    blocks: list[Block] = [
-        Paragraph(
-            "Results of this project, beside the figures of the paper. Results that do "
-            "not exist yet are marked: not run."
-        )
-    ]
+def report_page(sources: Sources, texts: Texts, *, all_tables: bool = False) -> Page:
+    """Returns the report: each run, their comparison, then tables of the paper.
+
+    Args:
+        sources: What the report is of.
+        texts: Returns the test set of a run.
+        all_tables: Whether Tables 1 to 4 are all shown, or only those to which the
+            sources add results.
+    """
+    blocks: list[Block] = []
     for index, run in enumerate(sources.runs, start=1):
         blocks += run_blocks(run, f"run-{index}", texts)
-    blocks += [
-        Heading("Table 1: layer types"),
-        *table_1_blocks(sources.layer_types),
-        Heading("Table 2: translation"),
-        *table_2_blocks(sources.runs),
-        Heading("Table 3: variations"),
-    ]
-    if not sources.ablations:
-        blocks += paper_alone()
-    for index, (folder, ablation) in enumerate(sources.ablations, start=1):
-        blocks.append(Heading(f"The ablation {folder}", 3))
-        blocks += ablation_blocks(ablation, f"ablation-{index}")
-    blocks += [
-        Heading("Table 4: parsing"),
-        *table_4_blocks(sources.runs),
-        Heading("Sources"),
-        Paragraph(f"The paper's figures: {SOURCE}."),
-    ]
+    blocks += comparison_blocks(sources.runs)
+    tables = _tables(sources, all_tables)
+    if tables:
+        introduction = Paragraph(
+            "Tables of the paper, with results of this project beside its figures. "
+            "Results that do not exist yet are marked: not run."
+        )
+        blocks += [
+            introduction,
+            *tables,
+            Heading("Sources"),
+            Paragraph(f"The paper's figures: {SOURCE}."),
+        ]
     names = [
         *(run.name for run in sources.runs),
         *(folder for folder, _ in sources.ablations),
         *([str(sources.layer_types)] if sources.layer_types else []),
     ]
     return Page(f"Report on {', '.join(names)}", tuple(blocks))
+
+
+def _tables(sources: Sources, all_tables: bool) -> list[Block]:
+    """Returns the tables of the paper to which the sources add results, or all."""
+    blocks: list[Block] = []
+    if all_tables or sources.layer_types:
+        blocks.append(Heading("Table 1: layer types"))
+        blocks += table_1_blocks(sources.layer_types)
+    if all_tables or any(map(wmt_target_language, sources.runs)):
+        blocks.append(Heading("Table 2: translation"))
+        blocks += table_2_blocks(sources.runs)
+    if all_tables or sources.ablations:
+        blocks.append(Heading("Table 3: variations"))
+        blocks += [] if sources.ablations else paper_alone()
+    for index, (folder, ablation) in enumerate(sources.ablations, start=1):
+        blocks.append(Heading(f"The ablation {folder}", 3))
+        blocks += ablation_blocks(ablation, f"ablation-{index}")
+    if all_tables or any(run.is_parser for run in sources.runs):
+        blocks.append(Heading("Table 4: parsing"))
+        blocks += table_4_blocks(sources.runs)
+    return blocks
 
 
 def ablation_page(ablation: Ablation) -> Page:

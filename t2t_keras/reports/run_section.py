@@ -40,7 +40,7 @@ def run_blocks(run: RunSummary, name: str, texts: Texts) -> list[Block]:
         Heading("Scores", 3),
         *_scores(run),
         Heading("Learning curves", 3),
-        _plot_curves(run, name),
+        *_plot_curves(run, name),
         Heading("Sample translations", 3),
         *_samples(run, texts),
         Heading("Data and settings", 3),
@@ -129,11 +129,20 @@ def _curve(run: RunSummary, key: str, label: str = "") -> Curve:
     return Curve(label, [step for step, _ in points], [value for _, value in points])
 
 
-def _plot_curves(run: RunSummary, name: str) -> Block:
+def _plot_curves(run: RunSummary, name: str) -> list[Block]:
+    model, smoothing = run.config.model, run.config.training.label_smoothing
+    regularizers = {
+        "label smoothing": smoothing,
+        "dropout": model.dropout_rate or model.attention_dropout_rate,
+    }
+    added = " and ".join(each for each, rate in regularizers.items() if rate)
     panels = [
         Panel(
             "Loss per token, nats",
-            (_curve(run, "loss", "train"), _curve(run, "dev_loss", "dev")),
+            (
+                _curve(run, "loss", f"train, with {added}" if added else "train"),
+                _curve(run, "dev_loss", "dev, without" if added else "dev"),
+            ),
         ),
         Panel("BLEU of dev sentences, greedy", (_curve(run, "dev_bleu_greedy"),)),
         Panel("F1 of dev sentences, greedy", (_curve(run, "dev_f1_greedy"),)),
@@ -146,9 +155,20 @@ def _plot_curves(run: RunSummary, name: str) -> Block:
         if any(curve.steps for curve in panel.curves)
     ]
     if not drawn:
-        return Paragraph("Not one line of metrics.jsonl has been written yet.")
+        return [Paragraph("Not one line of metrics.jsonl has been written yet.")]
     titles = ", ".join(panel.title for panel in drawn)
-    return Figure(f"{name}-curves", plot_curves(drawn), f"Curves over steps: {titles}")
+    svg = plot_curves(drawn)
+    blocks: list[Block] = [
+        Figure(f"{name}-curves", svg, f"Curves over steps: {titles}")
+    ]
+    if added:
+        note = (
+            f"The training loss is with {added}, the dev loss without. Compare their "
+            "directions, not their heights: a dev loss that rises is a sign of "
+            "overfitting."
+        )
+        blocks.append(Paragraph(note, quiet=True))
+    return blocks
 
 
 def _samples(run: RunSummary, texts: Texts) -> list[Block]:

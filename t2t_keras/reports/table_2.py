@@ -1,8 +1,16 @@
-"""Table 2: translation quality and training cost, beside the paper's systems."""
+"""Table 2: translation quality and training cost, and a comparison of runs."""
 
 from collections.abc import Sequence
 
-from t2t_keras.reports.blocks import Block, Cell, Missing, Paragraph, Row, Table
+from t2t_keras.reports.blocks import (
+    Block,
+    Cell,
+    Heading,
+    Missing,
+    Paragraph,
+    Row,
+    Table,
+)
 from t2t_keras.reports.cells import as_number, as_power, as_search
 from t2t_keras.reports.paper_figures import DEVICES, TABLE_2, estimated_flops
 from t2t_keras.reports.papers_experiments import is_papers_translator
@@ -11,8 +19,8 @@ from t2t_keras.settings.model_config import BASE, BIG, ModelConfig
 
 
 def table_2_blocks(runs: Sequence[RunSummary]) -> list[Block]:
-    """Returns the paper's table with our rows, the runs beside it, and their cost."""
-    blocks: list[Block] = [
+    """Returns the paper's table with our rows."""
+    return [
         _papers(runs),
         Paragraph(
             "BLEU is the paper's: tokenized, and for German compounds split at "
@@ -24,12 +32,20 @@ def table_2_blocks(runs: Sequence[RunSummary]) -> list[Block]:
             quiet=True,
         ),
     ]
+
+
+def comparison_blocks(runs: Sequence[RunSummary]) -> list[Block]:
+    """Returns the scores of several translators, and the cost of all runs."""
+    if not runs:
+        return []
     translators = [run for run in runs if not run.is_parser]
-    if translators:
-        blocks.append(_scores(translators))
-    if runs:
-        blocks += [_costs(runs), Paragraph(_COST_NOTE, quiet=True)]
-    return blocks
+    several = len(translators) > 1
+    return [
+        Heading("Comparison of the runs" if len(runs) > 1 else "Training cost"),
+        *([_scores(translators)] if several else []),
+        _costs(runs),
+        Paragraph(_COST_NOTE, quiet=True),
+    ]
 
 
 _COST_NOTE = (
@@ -111,10 +127,7 @@ def _scores(runs: Sequence[RunSummary]) -> Table:
         "sacreBLEU",
         "chrF",
     )
-    caption = (
-        "The runs of this report. Only the same test set can be compared: these are "
-        "beside the paper's systems if they are of WMT14."
-    )
+    caption = "Scores of the runs; only those of the same test set can be compared"
     return Table(caption, header, tuple(rows), 2)
 
 

@@ -6,9 +6,14 @@ from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.results import write_results
 from t2t_keras.reports.blocks import Heading, Table
 from t2t_keras.reports.rendering import render_html
-from t2t_keras.reports.report import read_sources, report_page
+from t2t_keras.reports.report import Sources, read_sources, report_page
 from tests.reports.ablations import build_ablation
-from tests.reports.runs import write_run
+from tests.reports.runs import (
+    papers_base,
+    papers_parser,
+    write_run,
+    write_scored_run,
+)
 
 
 def no_texts(_) -> None:
@@ -24,16 +29,20 @@ def folders(tmp_path) -> list[str]:
     return [str(tmp_path / name) for name in ("one", "rows", "two")]
 
 
-def test_runs_and_ablations_make_one_report_with_the_four_tables(folders) -> None:
-    page = report_page(read_sources(folders), no_texts)
-    headings = [
+def headings(page) -> list[str]:
+    return [
         block.text
         for block in page.blocks
         if isinstance(block, Heading) and block.level == 2
     ]
-    assert headings == [
+
+
+def test_runs_and_ablations_make_one_report_with_the_four_tables(folders) -> None:
+    page = report_page(read_sources(folders), no_texts, all_tables=True)
+    assert headings(page) == [
         f"The run {folders[0]}",
         f"The run {folders[2]}",
+        "Comparison of the runs",
         "Table 1: layer types",
         "Table 2: translation",
         "Table 3: variations",
@@ -47,11 +56,25 @@ def test_runs_and_ablations_make_one_report_with_the_four_tables(folders) -> Non
     assert page.title == f"Report on {folders[0]}, {folders[2]}, {folders[1]}"
 
 
-def test_nothing_but_an_ablation(folders) -> None:
+def test_a_report_has_only_the_tables_to_which_its_sources_add_results(
+    folders, tmp_path
+) -> None:
+    run = write_run(tmp_path / "mine", "my text")
+    page = report_page(Sources([run], ()), no_texts)
+    assert headings(page) == [f"The run {run.name}", "Training cost"]
+    assert "not run" not in render_html(page)
+    write_scored_run(tmp_path / "papers", papers_base())
+    write_scored_run(tmp_path / "parser", papers_parser())
+    sources = read_sources([str(tmp_path / name) for name in ("papers", "parser")])
+    for runs, tables in (
+        (sources.runs[:1], ["Table 2: translation", "Sources"]),
+        (sources.runs[1:], ["Table 4: parsing", "Sources"]),
+    ):
+        page = report_page(Sources(runs, ()), no_texts)
+        assert headings(page)[1:] == ["Training cost", *tables]
     page = report_page(read_sources(folders[1:2]), no_texts)
     assert page.title == f"Report on {folders[1]}"
-    text = render_html(page)
-    assert "this project, base" in text and "not run" in text
+    assert headings(page) == ["Table 3: variations", "Sources"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,10 @@ from t2t_keras.reports.blocks import (
 )
 from t2t_keras.reports.run_section import run_blocks
 from t2t_keras.reports.run_summary import read_run
+from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.data_config import DataConfig
+from t2t_keras.settings.model_config import ModelConfig
+from t2t_keras.settings.training_config import TrainingConfig
 from tests.reports.runs import build_score, write_run
 
 
@@ -64,6 +67,24 @@ def test_the_section_of_a_finished_run(tmp_path) -> None:
         "--num_heads",
         "--train_steps",
     }
+
+
+def test_the_losses_say_what_sets_them_apart(tmp_path) -> None:
+    def words(name: str, rate: float) -> str:
+        config = ExperimentConfig(
+            model=ModelConfig(dropout_rate=rate),
+            training=TrainingConfig(label_smoothing=rate),
+        )
+        blocks = run_blocks(write_run(tmp_path / name, config=config), "r", no_texts)
+        (figure,) = select_kind(blocks, Figure)
+        texts = [each.text for each in select_kind(blocks, Paragraph)]
+        return figure.svg + " ".join(texts)
+
+    shown = words("with", 0.1)
+    assert "train, with label smoothing and dropout" in shown
+    assert "dev, without" in shown and "not their heights" in shown
+    plain = words("plain", 0.0)
+    assert "without" not in plain and "heights" not in plain
 
 
 def test_translations_are_shown_with_their_sources(tmp_path) -> None:

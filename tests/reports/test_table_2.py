@@ -3,7 +3,7 @@
 import dataclasses
 
 from t2t_keras.reports.blocks import Missing, Table
-from t2t_keras.reports.table_2 import table_2_blocks
+from t2t_keras.reports.table_2 import comparison_blocks, table_2_blocks
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.model_config import BIG
@@ -19,7 +19,8 @@ NOT_RUN = Missing()
 
 
 def tables(runs) -> list[Table]:
-    return [block for block in table_2_blocks(runs) if isinstance(block, Table)]
+    blocks = [*table_2_blocks(runs), *comparison_blocks(runs)]
+    return [block for block in blocks if isinstance(block, Table)]
 
 
 def test_without_a_run_everything_of_ours_is_named_missing() -> None:
@@ -41,7 +42,8 @@ def ours(runs) -> dict[str, tuple]:
 
 def test_a_base_run_on_wmt14_is_compared_with_the_papers(tmp_path) -> None:
     run = write_scored_run(tmp_path / "run", papers_base())
-    _, scores, costs = tables([run])
+    _, costs = tables([run])
+    _, scores, _ = tables([run, run])
     assert ours([run]) == {
         "this project, base": ("28.15", NOT_RUN, "2.5·10¹⁸", NOT_RUN),
         "this project, big": (NOT_RUN,) * 4,
