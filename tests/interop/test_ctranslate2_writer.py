@@ -48,12 +48,12 @@ def random_weights() -> dict[str, np.ndarray]:
     }
 
 
-def write(directory, weights=None, length=LENGTH, **settings):
+def write(directory, weights=None, length=LENGTH, pieces=(PIECES, PIECES), **settings):
     encodings = np.random.default_rng(1).normal(size=(length, WIDTH))
     return write_ctranslate2(
         random_weights() if weights is None else weights,
         encodings.astype("float32"),
-        (PIECES, PIECES),
+        pieces,
         directory,
         architecture=Architecture(HEADS),
         **settings,
@@ -88,6 +88,14 @@ def test_the_files_of_a_model(tmp_path):
     assert (directory / "vocabulary.model").read_bytes() == b"bytes\0"
     vocabulary = json.loads((directory / "shared_vocabulary.json").read_text())
     assert tuple(vocabulary) == PIECES
+
+
+def test_each_language_has_its_own_pieces(tmp_path):
+    targets = (*PIECES[:3], *"▁tuvwxyz")
+    directory = write(tmp_path / "1", pieces=(PIECES, targets))
+    translator = ctranslate2.Translator(str(directory))
+    (result,) = translator.translate_batch([["a", "b"]], max_decoding_length=LENGTH)
+    assert result.hypotheses[0] and set(result.hypotheses[0]) <= set(targets)
 
 
 def test_nothing_is_overwritten(tmp_path):

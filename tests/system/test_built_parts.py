@@ -40,6 +40,17 @@ def model(vocabulary):
     return random_model(vocabulary, num_layers=1)
 
 
+def test_only_the_run_seeds_a_new_model():
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    first = models.build_model(CONFIG, 30)
+    assert random.random() == expected
+    second = models.build_model(CONFIG, 30)
+    for a, b in zip(first.weights, second.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_a_source_is_cut_where_learned_positions_end():
     def build_model(learned_positions, first_position=0):
         sizes = dataclasses.replace(
