@@ -19,6 +19,7 @@ EXPLAINED_SKIPS = frozenset(
         "tests/server/tf_serving/test_conformance.py",
         "tests/system/c_programs.py",
         "tests/system/test_network_examples.py",
+        "tests/system/test_slurm.py",
         "tests/with_jax.py",
     }
 )
