@@ -51,6 +51,7 @@ def hostile_http(count: int, seed: int) -> Iterator[HostileHttp]:
         _damaged_bytes,
         _damaged_json,
         _wrong_values,
+        _much_text,
         _odd_path,
         _odd_headers,
         _odd_length,
@@ -169,6 +170,28 @@ def _wrong_values(api: str, generator: random.Random) -> HostileHttp:
     body = json.dumps(fields).encode()
     # An odd value may be a text, or the value that a field has by default.
     return HostileHttp(api, _request(_PATHS[api], body), _OK | REFUSED)
+
+
+def _much_text(api: str, generator: random.Random) -> HostileHttp:
+    """More words, texts or rows than are allowed, in a body that is."""
+    count = generator.choice((30_000, MAX_BODY_BYTES // 6))
+    if api == REST:
+        return HostileHttp(
+            api,
+            _request(_PATHS[api], json.dumps({"instances": ["a"] * count}).encode()),
+            REFUSED,
+        )
+    words = "a " * count
+    path, values = generator.choice(
+        (
+            ("/attention", {"q": words, "translated": words}),
+            ("/translate", {"q": words}),
+            ("/translate", {"q": f"<p>{words}</p>", "format": "html"}),
+            ("/detect", {"q": words}),
+        )
+    )
+    fields = {"source": "en", "target": "de", **values}
+    return HostileHttp(api, _request(path, json.dumps(fields).encode()), REFUSED)
 
 
 def _odd_path(api: str, generator: random.Random) -> HostileHttp:

@@ -44,8 +44,6 @@ _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, highest))
 runpy.run_module("t2t_keras.serve", run_name="__main__", alter_sys=True)
 """
-# As by `ulimit -n 64`.
-WITH_64_FILES = WITH_FEW_FILES.replace("(256, highest)", "(64, 64)")
 
 
 STAMPED = re.compile(
@@ -164,8 +162,12 @@ def test_requests_are_logged(tmp_path, base):
         )
 
 
-def test_connections_wait_for_file_descriptors(tmp_path, base):
-    """The first request comes when connections have taken what they may."""
+@pytest.mark.parametrize("files", [64, pytest.param(256, marks=pytest.mark.slow)])
+def test_connections_leave_file_descriptors_to_all_else(tmp_path, base, files):
+    """The first request comes when connections have taken what they may.
+
+    Those over HTTP wait, those of gRPC are closed.
+    """
     (port,) = free_ports(1)
     body = b'{"instances": ["a"]}'
     flags = f"--rest_api_port={port}", "--file_system_poll_wait_seconds=0"
@@ -176,7 +178,9 @@ def test_connections_wait_for_file_descriptors(tmp_path, base):
             return answer.status, answer.read()
 
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(start(tmp_path, base, *flags, code=WITH_64_FILES))
+        # As by `ulimit -n`.
+        limited = WITH_FEW_FILES.replace("(256, highest)", f"({files}, {files})")
+        server = stack.enter_context(start(tmp_path, base, *flags, code=limited))
         server.wait_for_line("serving ")
         first, last = (
             stack.enter_context(
@@ -188,15 +192,27 @@ def test_connections_wait_for_file_descriptors(tmp_path, base):
         )
         first.connect()
         with contextlib.ExitStack() as others:
-            for _ in range(100):
+            for _ in range(files):
                 other = socket.create_connection(("127.0.0.1", port), timeout=60)
                 others.enter_context(other)
             wait_until(lambda: count_waiting(server))
+            grpc_port = int(server.lines()[-2].rpartition(" ")[2])
+            flood = [
+                others.enter_context(
+                    socket.create_connection(("127.0.0.1", grpc_port), timeout=60)
+                )
+                for _ in range(files)
+            ]
+            # A server begins with its settings, unless it closes the connection.
+            open_ones = sum(bool(each.recv(1)) for each in flood)
+            assert 0 < open_ones <= files // 4
             status, answer = ask(first)
             assert (status, b"v2:a" in answer) == (200, True)
             time.sleep(2)
             assert count_waiting(server) == 1
         assert ask(last)[0] == 200
+        client = Client(f"localhost:{grpc_port}")
+        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
         assert server.err.read_text() == ""
         assert server.process.poll() is None
 

@@ -9,15 +9,14 @@ import contextlib
 import logging
 import math
 import os
-import resource
 import socket
 import time
 from collections.abc import Callable
 
+from t2t_keras.server import descriptors
+
 logger = logging.getLogger(__name__)
 
-# Descriptors that connections leave to all else.
-_RESERVED = 16
 # Time between two looks whether others have ended.
 _WAIT_SECONDS = 0.1
 # Shortest time between two reports that connections wait.
@@ -73,16 +72,15 @@ class Acceptor:
                 logger.warning(
                     "connections wait until others end: this process may open %d files "
                     "(ulimit -n)",
-                    resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+                    descriptors.limit(),
                 )
             await asyncio.sleep(_WAIT_SECONDS)
 
     def _has_descriptors(self) -> bool:
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        end = descriptors.end_of_http()
         try:
-            # The system gives the smallest number that is free.
             smallest = os.dup(self._listener.fileno())
         except OSError:
             return False
         os.close(smallest)
-        return most == resource.RLIM_INFINITY or smallest < most - _RESERVED
+        return end is None or smallest < end

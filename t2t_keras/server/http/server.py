@@ -5,7 +5,6 @@ holds a connection and no thread, and only for a limited time.
 """
 
 import asyncio
-import resource
 import socket
 from typing import Any, cast
 
@@ -232,15 +231,6 @@ class _Protocol(H11Protocol):
         if self._answer_timer is not None:
             self._answer_timer.cancel()
             self._answer_timer = None
-
-
-def allow_many_connections() -> None:
-    """Has the system allow this process as many open files as it may have.
-
-    Each connection is one. Often the limit is 1,024, unless a process asks for more.
-    """
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def check_address(host: str, port: int) -> None:

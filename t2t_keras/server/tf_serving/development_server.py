@@ -22,11 +22,8 @@ from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import SignalWaiter
-from t2t_keras.server.http.server import (
-    HttpServer,
-    allow_many_connections,
-    check_address,
-)
+from t2t_keras.server import descriptors
+from t2t_keras.server.http.server import HttpServer, check_address
 from t2t_keras.server.tf_serving.batching import BatchScheduler
 from t2t_keras.server.tf_serving.configs import (
     ModelServerConfig,
@@ -193,7 +190,7 @@ def serve_until_signal(
     To be called in the main thread. Arguments and errors are those of
     `running_server`.
     """
-    allow_many_connections()
+    descriptors.allow_many()
     with running_server(settings, translation_api) as server:
         signals = SignalWaiter()
         for line in server.others:

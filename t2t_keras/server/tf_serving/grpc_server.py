@@ -25,6 +25,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
+from t2t_keras.server import descriptors
 from t2t_keras.server.http.access_log import log_access
 from t2t_keras.server.http.server import cannot_listen_error, join_address
 from t2t_keras.server.tf_serving.core import ServerCore
@@ -41,6 +42,7 @@ from t2t_keras.server.workers import Workers
 _RELOADS = 4
 # When a call has ended, its answer is still to be sent.
 _STOP_SECONDS = 1.0
+_MAX_CONNECTIONS = "grpc.max_allowed_incoming_connections"
 # Takes a request and the seconds left for it, and returns the answer.
 Answer = Callable[[Any, float | None], Awaitable[Message]]
 
@@ -93,6 +95,12 @@ class GrpcServer:
             # Otherwise two servers share a port, and requests, without a word.
             "grpc.so_reuseport": 0,
         }
+        most = descriptors.max_grpc_connections()
+        if most is not None:
+            # gRPC's core accepts until no descriptor is left, and counts the
+            # connections of each address alone.
+            addresses = 1 + len(options.socket_paths)
+            arguments[_MAX_CONNECTIONS] = max(1, most // addresses)
         arguments |= dict(options.channel_arguments)
         self._server = grpc.aio.server(options=list(arguments.items()))
         self._server.add_generic_rpc_handlers(

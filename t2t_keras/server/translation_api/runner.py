@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.files.signals import SignalWaiter
-from t2t_keras.server.http.server import HttpServer, allow_many_connections
+from t2t_keras.server import descriptors
+from t2t_keras.server.http.server import HttpServer
 from t2t_keras.server.translation_api.app import translation_app
 from t2t_keras.server.translation_api.backend import GrpcBackend
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
@@ -40,7 +41,7 @@ def serve_translation_api(settings: TranslationApiSettings) -> int:
 
     To be called in the main thread. Errors are those of `running_translation_api`.
     """
-    allow_many_connections()
+    descriptors.allow_many()
     with running_translation_api(settings) as port:
         signals = SignalWaiter()
         logger.info(describe_translation_api(settings, port))
