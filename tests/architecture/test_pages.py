@@ -1,14 +1,15 @@
 """References of pages to code, to tests and to other pages: all of them exist."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.architecture.tree import ROOT, files
 
 ROW = re.compile(r"^\| (?!statement|---)(.+?) \| `(.+?)` \| `(.+?)::(.+?)` \|$", re.M)
-# Links within the repository, without anchors. Code is no link: it contains quotes.
-LINK = re.compile(r"""\]\(([^)#:"'\s]+)(?:#[^)]*)?\)""")
+# Links within the repository, and their anchors. Code is no link: it contains quotes.
+LINK = re.compile(r"""\]\(([^)#:"'\s]*)(?:#([^)]*))?\)""")
 
 
 @pytest.mark.parametrize("page", ["paper.md", "invariants.md"])
@@ -31,9 +32,26 @@ def test_relative_links_of_all_pages_lead_to_files() -> None:
     pages = [path for path in files(ROOT) if path.suffix == ".md"]
     assert len(pages) > 30
     dead = [
-        f"{page.relative_to(ROOT)}: {link}"
+        f"{page.relative_to(ROOT)}: {link}#{anchor}"
         for page in pages
-        for link in LINK.findall(page.read_text("utf-8"))
-        if not (page.parent / link).exists()
+        for link, anchor in LINK.findall(page.read_text("utf-8"))
+        if not leads_somewhere(page.parent / link if link else page, anchor)
     ]
     assert dead == []
+
+
+def leads_somewhere(target: Path, anchor: str) -> bool:
+    if not target.exists():
+        return False
+    return target.suffix != ".md" or not anchor or anchor in anchors(target)
+
+
+def anchors(page: Path) -> set[str]:
+    """Returns the anchors that GitHub gives the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", text, re.M):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        numbers = (f"-{number}" if number else "" for number in range(99))
+        found.add(next(name + end for end in numbers if name + end not in found))
+    return found

@@ -1,4 +1,7 @@
-"""Commands of README's section "Serving", executed with the reverse-task model."""
+"""Commands of README's sections "Serving" and "Quick start".
+
+The former are executed with the reverse-task model.
+"""
 
 import fcntl
 import os
@@ -15,10 +18,10 @@ from tests.forked import REPOSITORY, command_path, run_python
 from tests.server.tf_serving.clients import wait_until
 
 
-def code_blocks(language=""):
-    """Returns the section's code blocks in order."""
+def code_blocks(language="", title="Serving"):
+    """Returns a section's code blocks in order."""
     page = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    section = page.split("\n## Serving\n")[1].split("\n## ")[0]
+    section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
 
@@ -95,3 +98,25 @@ def test_the_python_program(folder, make_translator):
     (expected,) = make_translator().translate([sentence])
     assert text == expected.text
     assert float(score) == pytest.approx(expected.hypotheses[0].score, abs=1e-5)
+
+
+@pytest.mark.release
+@pytest.mark.timeout(1800)
+def test_the_quick_start_ends_as_the_readme_says(tmp_path):
+    install, ending, ask, answer = code_blocks(title="Quick start")
+    train = install.partition("&&")[2].split()[1:]
+    done = run_python(*train, f"--model_dir={tmp_path / 'runs/tiny'}", cwd=REPOSITORY)
+    assert done.returncode == 0, done.stderr
+    bleu = re.compile(r"^  BLEU (\S+) ", re.MULTILINE)
+    ends = [float(bleu.search(each)[1]) for each in (ending, done.stdout.decode())]
+    # Another processor rounds sums otherwise, which grows over 1,500 updates.
+    assert ends[1] == pytest.approx(ends[0], abs=1.0)
+    translated = subprocess.run(
+        ["bash", "-c", ask],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert translated.stdout == answer
