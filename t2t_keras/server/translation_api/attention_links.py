@@ -61,6 +61,12 @@ class Alignment:
             return self.weights_JI[:, words.start : words.stop].sum(axis=1)
         return np.array([float(link in words) for link in self.links])
 
+    def shares_on(self, words: range) -> np.ndarray:
+        """Returns the same as shares of each target word's weight on all words."""
+        if self.weights_JI is None:
+            return self.weights_on(words)
+        return self.weights_on(words) / np.maximum(self.weights_JI.sum(axis=1), 1e-9)
+
 
 def align_words(
     source: str, target: str, attention: CrossAttention, heads: str = ""

@@ -1,8 +1,8 @@
 """Inline tags of a sentence, put into its translation by word alignment.
 
-Each element becomes one span of the translation: of the words that are linked to its
-own words, the span with the most such words and the fewest others. Spans nest as the
-elements do, so that well-formed HTML stays so.
+Each element becomes one span of the translation: that with the most words which are
+linked to its own words, and the fewest others, each weighed by its attention to them.
+Spans nest as the elements do, so that well-formed HTML stays so.
 
 Positions are numbers of words of the translation; position J is its end.
 """
@@ -208,19 +208,34 @@ class _Placer:
             return self._prefix(element, first, last)
         if not element.ends:
             return self._suffix(element, first, last)
-        best, span, score = 0, None, 0
+        gains = self._gains(element)
+        best, span, score = 0.0, None, 0.0
         for position in range(*between):
             if not free[position - low] or score < 0:
-                score, first = 0, position
+                score, first = 0.0, position
             if not free[position - low]:
                 first = position + 1
                 continue
-            score += 1 if self._links[position] in element.words else -1
+            score += gains[position]
             if score > best:
                 best, span = score, (first, position + 1)
         if span is None:
             return self._strongest(element, free, low, between)
         return self._without_last_marks(element, *span)
+
+    def _gains(self, element: Element) -> list[float]:
+        """Returns what each word of the translation adds to the score of a span.
+
+        It is the share of its attention to the element's words for one that is linked
+        to them, and minus the share to others for another. With the links alone, a
+        word that attends a little more to an element than to its own source would
+        count as much as the right one.
+        """
+        shares = self._alignment.shares_on(element.words)
+        return [
+            share if link in element.words else share - 1.0
+            for link, share in zip(self._links, shares, strict=True)
+        ]
 
     def _without_last_marks(self, element: Element, first: int, last: int) -> Span:
         """Returns a span without the sentence's last marks if the element has none.
@@ -243,10 +258,10 @@ class _Placer:
         scores = self._sums(element, range(high - 1, low - 1, -1))
         return high - scores.index(max(scores)), high
 
-    def _sums(self, element: Element, positions: range) -> list[int]:
-        """Returns the words of an element minus others, of each number of positions."""
-        gains = (1 if self._links[each] in element.words else -1 for each in positions)
-        return list(itertools.accumulate(gains, initial=0))
+    def _sums(self, element: Element, positions: range) -> list[float]:
+        """Returns the sums of gains, of each number of positions."""
+        gains = self._gains(element)
+        return list(itertools.accumulate((gains[at] for at in positions), initial=0.0))
 
     def _strongest(
         self, element: Element, free: list[bool], low: int, between: Span

@@ -7,6 +7,7 @@ import time
 from html.parser import HTMLParser
 
 import grpc
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -328,3 +329,21 @@ def test_a_full_stop_that_attends_to_the_last_word_stays_outside():
     ):
         placed = place_tags(source, translation, [Element(node, words)], alignment)
         assert placed == expected
+
+
+def test_of_words_linked_to_an_element_that_with_more_attention_is_in_it():
+    source, translation = "a bold word", "ein Wort fett"
+    little, much, other = [0.2, 0.4, 0.3], [0.1, 0.8, 0.1], [0.1, 0.2, 0.7]
+    for weights, expected in (
+        ([little, other, much], "ein Wort <b>fett</b>"),
+        ([much, other, little], "<b>ein</b> Wort fett"),
+        ([other, little, much], "ein <b>Wort fett</b>"),
+    ):
+        alignment = Alignment(
+            find_words(source),
+            find_words(translation),
+            np.argmax(weights, axis=1).tolist(),
+            np.array(weights),
+        )
+        element = Element(Node(2, 6, "<b>", "</b>"), range(1, 2))
+        assert place_tags(source, translation, [element], alignment) == expected
