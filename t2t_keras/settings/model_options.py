@@ -8,7 +8,7 @@ ABOUT_HEADS = (
     "Heads of the cross-attention whose mean aligns words, comma-separated: "
     "LAYER:HEAD, or LAYER for all of its heads, both from 1. Default: the head that "
     "--guided_alignment has trained in this run, or else all heads of the decoder's "
-    "last layer but one, or of the only layer."
+    "last layer, or of the last but one if it has more than four."
 )
 """Help of --alignment_heads."""
 

@@ -23,6 +23,9 @@ Link = tuple[int, int]
 _SPACE = "\u2581"
 # "-" is a sure link. Possible ones are written "1p2" by some tools, "1?2" by others.
 _LINK = re.compile(r"(\d{1,9})([-p?])(\d{1,9})")
+# A decoder of so many layers aligns best in its last one, a deeper one in the last but
+# one (ADR 0032).
+_SHALLOW = 4
 _HEAD = re.compile(r"(\d{1,4})(?::(\d{1,4}))?")
 
 
@@ -199,6 +202,11 @@ def parse_alignment_heads(heads: str) -> tuple[tuple[int, int | None], ...]:
         )
     parts = [match.groups() for match in matches if match]
     return tuple((int(layer), int(head) if head else None) for layer, head in parts)
+
+
+def default_layer(layers: int) -> int:
+    """Returns the number, from 1, of the decoder layer whose heads align by default."""
+    return layers if layers <= _SHALLOW else layers - 1
 
 
 def head_shares(heads: str, layers: int, num_heads: int) -> np.ndarray:

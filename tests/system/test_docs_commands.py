@@ -69,7 +69,6 @@ PAGES = MappingProxyType(
 # The models of this test are smaller than those of the pages.
 REPLACED = MappingProxyType(
     {
-        "--alignment_heads=2": "--alignment_heads=1",
         "--decoder_layers=3": "--decoder_layers=2",
         "--init_skip=^decoder/layer_2/": "--init_skip=^decoder/layer_1/",
         "third/checkpoints/step-1400": "third/checkpoints/step-60",

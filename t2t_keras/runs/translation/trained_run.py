@@ -151,7 +151,8 @@ class TrainedRun:
                 translation, in `TranslatedLine.alignment`.
             alignment_heads: Heads whose attention links words, as "LAYER:HEAD,...".
                 Default: the head that guided alignment has trained in this run, or
-                else all of the decoder's last layer but one.
+                else all of the decoder's last layer, or of the last but one if it has
+                more than four.
             lines_at_once: Number of lines that are read, sorted by length, and
                 translated together. Fewer give the first translation sooner, more are
                 faster.

@@ -15,6 +15,7 @@ from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
 from t2t_keras.text.word_alignments import (
     Link,
+    default_layer,
     head_shares,
     link_words,
     word_numbers,
@@ -37,8 +38,8 @@ class WordAligner:
     Args:
         trained: The model.
         heads: Heads to average, as in `head_shares`. Default: the head that
-            --guided_alignment has trained in this run, or else all heads of the
-            decoder's last layer but one, or of the only layer.
+            --guided_alignment has trained in this run, or else all heads of
+            `default_layer`.
 
     Raises:
         UserError: If the model does not have a head, or is a parser.
@@ -51,11 +52,10 @@ class WordAligner:
                 "whose output is a tree over the words. Leave --alignments out."
             )
         model, sizes = trained.model, trained.model.sizes
-        if heads is None:
-            # The head that guided alignment trains, or all heads of its layer.
-            heads = str(model.decoder.alignment_layer + 1)
-            if trained.config.training.guided_alignment > 0:
-                heads += ":1"
+        if heads is None and trained.config.training.guided_alignment > 0:
+            heads = f"{model.decoder.alignment_layer + 1}:1"
+        elif heads is None:
+            heads = str(default_layer(sizes["decoder_layers"]))
         shares_RH = head_shares(heads, sizes["decoder_layers"], sizes["num_heads"])
 
         def mean_weights(source: Tensor, shifted: Tensor) -> Tensor:

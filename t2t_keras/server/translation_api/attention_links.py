@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2t_keras.serving.client.translation_client import CrossAttention
-from t2t_keras.text.word_alignments import head_shares
+from t2t_keras.text.word_alignments import default_layer, head_shares
 
 # Letters and digits with apostrophes and hyphens among them; each other mark, and each
 # character of a script without spaces, is a word of its own.
@@ -80,8 +80,8 @@ def align_words(
         source: Source sentence.
         target: Its translation.
         attention: Attention of the pair.
-        heads: Heads to average, as `LAYER:HEAD,...`. Default: all heads of the last
-            layer but one, or of the only layer.
+        heads: Heads to average, as `LAYER:HEAD,...`. Default: all heads of
+            `default_layer`.
 
     Raises:
         UserError: If the model does not have such heads.
@@ -92,7 +92,7 @@ def align_words(
     if weights_RHTS.ndim != 4 or not weights_RHTS.size:
         return None
     layers, num_heads = weights_RHTS.shape[:2]
-    heads = heads or str(max(1, layers - 1))
+    heads = heads or str(default_layer(layers))
     weights_TS = np.einsum(
         "rh,rhts->ts", head_shares(heads, layers, num_heads), weights_RHTS
     )

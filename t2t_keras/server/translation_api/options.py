@@ -23,8 +23,8 @@ class ApiOptions(Settings):
     alignment_heads: str = setting(
         "",
         "Attention heads that align words on the page of the translation API and in "
-        "HTML, LAYER:HEAD,... with numbers from 1. Default: all of the last layer but "
-        "one.",
+        "HTML, LAYER:HEAD,... with numbers from 1. Default: all of the last layer, or "
+        "of the last but one if there are more than four.",
     )
     api_keys_file: str = setting(
         "",

@@ -127,5 +127,5 @@ def _attend(source: str, target: str) -> CrossAttention:
         for row in range(len(pieces[1]))
     ]  # fmt: skip
     other = [[1.0, *[0.0] * last] for _ in pieces[1]]
-    # The heads of the first of two layers align by default.
-    return CrossAttention(*pieces, [[weights, weights], [other, other]])
+    # The heads of the last of two layers align by default.
+    return CrossAttention(*pieces, [[other, other], [weights, weights]])

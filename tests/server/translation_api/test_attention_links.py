@@ -51,19 +51,21 @@ def test_weights_of_words_from_those_of_subwords():
 
 def test_heads_by_default_and_by_name():
     generator = np.random.default_rng(5)
-    weights = generator.random((3, 2, 2, 2))
+    weights = generator.random((6, 2, 2, 2))
 
-    def first(heads, layers=3):
+    def first(heads, layers=6):
         aligned = align_words(
             "a", "b", attention("▁a </s>", "▁b </s>", weights[:layers].tolist()), heads
         )
         return aligned.weights_JI[0, 0]
 
-    assert first("") == pytest.approx(weights[1, :, 0, 0].mean())
-    assert first("", layers=1) == pytest.approx(weights[0, :, 0, 0].mean())
+    # The last layer of a shallow decoder, the last but one of a deep one.
+    for layers, layer in ((6, 4), (5, 3), (4, 3), (2, 1), (1, 0)):
+        expected = weights[layer, :, 0, 0].mean()
+        assert first("", layers) == pytest.approx(expected), layers
     assert first("3:2") == pytest.approx(weights[2, 1, 0, 0])
     with pytest.raises(UserError, match="names a head that the model lacks"):
-        first("4")
+        first("7")
 
 
 def test_bytes_and_unknown_words():
