@@ -9,7 +9,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.results import FILE, Ablation, read_results
 from t2t_keras.reports.blocks import Block, Heading, Page, Paragraph
 from t2t_keras.reports.paper_figures import SOURCE
-from t2t_keras.reports.papers_experiments import wmt_target_language
+from t2t_keras.reports.papers_experiments import is_papers_translator
 from t2t_keras.reports.run_section import Texts, run_blocks
 from t2t_keras.reports.run_summary import RunSummary, read_run
 from t2t_keras.reports.table_1 import FILE as LAYER_TYPES
@@ -17,6 +17,7 @@ from t2t_keras.reports.table_1 import table_1_blocks
 from t2t_keras.reports.table_2 import comparison_blocks, table_2_blocks
 from t2t_keras.reports.table_3 import ablation_blocks, paper_alone
 from t2t_keras.reports.table_4 import table_4_blocks
+from t2t_keras.settings.model_config import BASE, BIG
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _tables(sources: Sources, all_tables: bool) -> list[Block]:
     if all_tables or sources.layer_types:
         blocks.append(Heading("Table 1: layer types"))
         blocks += table_1_blocks(sources.layer_types)
-    if all_tables or any(map(wmt_target_language, sources.runs)):
+    if all_tables or any(map(_is_papers_translator, sources.runs)):
         blocks.append(Heading("Table 2: translation"))
         blocks += table_2_blocks(sources.runs)
     if all_tables or sources.ablations:
@@ -108,10 +109,18 @@ def _tables(sources: Sources, all_tables: bool) -> list[Block]:
     for index, (folder, ablation) in enumerate(sources.ablations, start=1):
         blocks.append(Heading(f"The ablation {folder}", 3))
         blocks += ablation_blocks(ablation, f"ablation-{index}")
-    if all_tables or any(run.is_parser for run in sources.runs):
+    if all_tables or any(run.test_scores("f1") for run in sources.runs):
         blocks.append(Heading("Table 4: parsing"))
         blocks += table_4_blocks(sources.runs)
     return blocks
+
+
+def _is_papers_translator(run: RunSummary) -> bool:
+    return any(
+        is_papers_translator(run, model, language)
+        for model in (BASE, BIG)
+        for language in ("de", "fr")
+    )
 
 
 def ablation_page(ablation: Ablation) -> Page:

@@ -161,7 +161,8 @@ def _plot_curves(run: RunSummary, name: str) -> list[Block]:
     blocks: list[Block] = [
         Figure(f"{name}-curves", svg, f"Curves over steps: {titles}")
     ]
-    if added:
+    # The loss of both is in the first panel.
+    if added and len(drawn[0].curves) > 1:
         note = (
             f"The training loss is with {added}, the dev loss without. Compare their "
             "directions, not their heights: a dev loss that rises is a sign of "

@@ -64,7 +64,8 @@ def test_a_report_has_only_the_tables_to_which_its_sources_add_results(
     assert headings(page) == [f"The run {run.name}", "Training cost"]
     assert "not run" not in render_html(page)
     write_scored_run(tmp_path / "papers", papers_base())
-    write_scored_run(tmp_path / "parser", papers_parser())
+    score = {"test averaged/step-100000": {"step": 100_000, "f1": 91.3}}
+    write_scored_run(tmp_path / "parser", papers_parser(), scores=score)
     sources = read_sources([str(tmp_path / name) for name in ("papers", "parser")])
     for runs, tables in (
         (sources.runs[:1], ["Table 2: translation", "Sources"]),
@@ -72,6 +73,10 @@ def test_a_report_has_only_the_tables_to_which_its_sources_add_results(
     ):
         page = report_page(Sources(runs, ()), no_texts)
         assert headings(page)[1:] == ["Training cost", *tables]
+    unscored = write_scored_run(tmp_path / "unscored", papers_parser(), scores={})
+    for others in ([unscored], read_sources(folders).runs):
+        text = render_html(report_page(Sources(others, ()), no_texts))
+        assert "Table 2" not in text and "Table 4" not in text
     page = report_page(read_sources(folders[1:2]), no_texts)
     assert page.title == f"Report on {folders[1]}"
     assert headings(page) == ["Table 3: variations", "Sources"]
