@@ -5,6 +5,7 @@ import nor log. So connections leave some to all else, those of gRPC and those o
 each without the other: gRPC's are limited to a share, which those over HTTP leave free.
 """
 
+import contextlib
 import resource
 
 # What connections leave to all else: files of models, logs, TensorFlow's own.
@@ -19,7 +20,9 @@ def allow_many() -> None:
     Each connection is one. Often the limit is 1,024, unless a process asks for more.
     """
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # macOS has a further limit, which it does not tell.
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def limit() -> int | None:
@@ -38,6 +41,7 @@ def end_of_http() -> int | None:
     """Returns the number from which on a descriptor is none for a connection over HTTP.
 
     None for no limit. The system gives each file the smallest number that is free.
+    Connections of gRPC that came before have small ones, and so count twice.
     """
     most = limit()
     return None if most is None else most - (max_grpc_connections() or 0) - _RESERVED

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import http.client
 import json
+import os
 import random
 import re
 import resource
@@ -35,17 +36,17 @@ def server(reverse_run):
     flags = f"--max_body_bytes={MAX_BODY_BYTES}", "--noenable_model_warmup"
     base = reverse_run.model_dir.export
     with started_everything(base, *flags, batching=LONG_DELAY) as started:
-        limit_resources(started.process.pid)
+        limit_memory(started.process.pid)
         yield started
 
 
-def limit_resources(pid):
-    """Allows a process 256 open files, and a gigabyte more than it has, as `ulimit`."""
+def limit_memory(pid):
+    """Allows a process a gigabyte more than it has, beside the stacks of threads."""
     status = Path(f"/proc/{pid}/status").read_text()
     (kilobytes,) = re.findall(r"^VmData:\s+(\d+) kB$", status, re.M)
-    most = int(kilobytes) * 1024 + 2**30
+    stacks = (os.cpu_count() or 1) * 2**26
+    most = int(kilobytes) * 1024 + 2**30 + stacks
     resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (256, 256))
 
 
 @pytest.fixture(scope="module")

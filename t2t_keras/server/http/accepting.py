@@ -70,7 +70,7 @@ class Acceptor:
             if time.monotonic() - self._reported > _REPORT_SECONDS:
                 self._reported = time.monotonic()
                 logger.warning(
-                    "connections wait until others end: this process may open %d files "
+                    "connections wait until others end: this process may open %s files "
                     "(ulimit -n)",
                     descriptors.limit(),
                 )

@@ -209,14 +209,12 @@ def _models_config(settings: ServerSettings) -> ModelServerConfig:
 def _grpc_options(
     settings: ServerSettings, api: TranslationApiSettings | None
 ) -> GrpcOptions:
-    sockets = [settings.grpc_socket_path] if settings.grpc_socket_path else []
-    if api is not None:
-        sockets.append(api.server.removeprefix("unix:"))
     path = settings.ssl_config_file
     return GrpcOptions(
         host=settings.host,
         port=settings.port,
-        socket_paths=sockets,
+        socket_paths=[settings.grpc_socket_path] if settings.grpc_socket_path else [],
+        own_socket_path=api.server.removeprefix("unix:") if api is not None else "",
         credentials=read_credentials(path) if path else None,
         channel_arguments=channel_arguments(settings.grpc_channel_arguments),
         health=settings.enable_grpc_healthcheck_service,

@@ -6,6 +6,7 @@ so also while all workers are busy.
 """
 
 import asyncio
+import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -55,6 +56,7 @@ class GrpcOptions:
         host: Address to listen on.
         port: Port to listen on; 0 for any free one.
         socket_paths: Unix domain sockets to listen on as well, without TLS.
+        own_socket_path: Another, on which only this process connects; "" for none.
         credentials: Keys for TLS; `None` for plain text.
         channel_arguments: Names and values of gRPC's own settings.
         health: Whether health checks are answered.
@@ -66,6 +68,7 @@ class GrpcOptions:
     host: str = "127.0.0.1"
     port: int = 8500
     socket_paths: Sequence[str] = ()
+    own_socket_path: str = ""
     credentials: grpc.ServerCredentials | None = None
     channel_arguments: Sequence[tuple[str, int | str]] = ()
     health: bool = False
@@ -99,7 +102,7 @@ class GrpcServer:
         if most is not None:
             # gRPC's core accepts until no descriptor is left, and counts the
             # connections of each address alone.
-            addresses = 1 + len(options.socket_paths)
+            addresses = _count_addresses(options.host) + len(options.socket_paths)
             arguments[_MAX_CONNECTIONS] = max(1, most // addresses)
         arguments |= dict(options.channel_arguments)
         self._server = grpc.aio.server(options=list(arguments.items()))
@@ -120,8 +123,9 @@ class GrpcServer:
         """
         options = self._options
         port = self._listen(join_address(options.host, options.port))
-        for path in options.socket_paths:
-            self._listen(f"unix:{path}")
+        for path in (*options.socket_paths, options.own_socket_path):
+            if path:
+                self._listen(f"unix:{path}")
         await self._server.start()
         return port
 
@@ -179,6 +183,15 @@ class GrpcServer:
                 reload,
             ),
         }
+
+
+def _count_addresses(host: str) -> int:
+    """Returns the number of addresses of a host, at each of which gRPC listens."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return 1  # listening will fail
+    return len({address for _, _, _, _, address in found})
 
 
 def _handlers(

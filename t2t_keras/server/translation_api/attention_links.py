@@ -3,6 +3,7 @@
 Shapes: S and T subwords of source and target, I and J words.
 """
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,13 +60,25 @@ class Alignment:
         """Returns the weight of each target word on some source words, [J] float."""
         if self.weights_JI is not None:
             return self.weights_JI[:, words.start : words.stop].sum(axis=1)
-        return np.array([float(link in words) for link in self.links])
+        return self.is_linked(words).astype(float)
 
     def shares_on(self, words: range) -> np.ndarray:
         """Returns the same as shares of each target word's weight on all words."""
+        return self.weights_on(words) / self._totals_J
+
+    def is_linked(self, words: range) -> np.ndarray:
+        """Returns whether each target word is linked to one of some words, [J] bool."""
+        return (self._links_J >= words.start) & (self._links_J < words.stop)
+
+    @functools.cached_property
+    def _links_J(self) -> np.ndarray:
+        return np.array(self.links, int)
+
+    @functools.cached_property
+    def _totals_J(self) -> np.ndarray | float:
         if self.weights_JI is None:
-            return self.weights_on(words)
-        return self.weights_on(words) / np.maximum(self.weights_JI.sum(axis=1), 1e-9)
+            return 1.0
+        return np.maximum(self.weights_JI.sum(axis=1), 1e-9)
 
 
 def align_words(

@@ -13,6 +13,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from t2t_keras.server.translation_api.attention_links import Alignment, Span
 from t2t_keras.server.translation_api.html_runs import Node
 
@@ -124,7 +126,6 @@ class _Placer:
         self._text = translation
         self._words = alignment.target
         self._alignment = alignment
-        self._links = alignment.links
 
     def render(
         self, elements: Sequence[Element], positions: Span, characters: Span
@@ -232,10 +233,8 @@ class _Placer:
         count as much as the right one.
         """
         shares = self._alignment.shares_on(element.words)
-        return [
-            share if link in element.words else share - 1.0
-            for link, share in zip(self._links, shares, strict=True)
-        ]
+        is_linked = self._alignment.is_linked(element.words)
+        return np.where(is_linked, shares, shares - 1.0).tolist()
 
     def _without_last_marks(self, element: Element, first: int, last: int) -> Span:
         """Returns a span without the sentence's last marks if the element has none.
