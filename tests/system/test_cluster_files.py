@@ -70,6 +70,12 @@ def test_each_pod_is_a_worker_that_the_others_find(
         assert strategy.num_workers() == count
 
 
+def test_the_job_ends_with_its_first_worker(resources):
+    """Others may end in any way while that scores and exports."""
+    policy = resources["Job"]["spec"]["successPolicy"]
+    assert policy == {"rules": [{"succeededIndexes": "0"}]}
+
+
 def test_a_pod_that_stops_early_is_no_failure(resources, pod, container):
     rules = resources["Job"]["spec"]["podFailurePolicy"]["rules"]
     assert {rule["action"] for rule in rules} == {"Ignore"}

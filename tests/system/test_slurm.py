@@ -1,6 +1,7 @@
 """The script for Slurm, on a Slurm of one node that the tests start."""
 
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -27,6 +28,8 @@ ONE_NODE = (
     "--time=10",
 )
 TIMEOUT_SECONDS = 120
+# Users other than root often have no /usr/sbin in theirs.
+PATH = f"{os.environ['PATH']}:/usr/sbin"
 
 
 class Slurm:
@@ -35,14 +38,14 @@ class Slurm:
     def __init__(self, folder: Path):
         self.folder = folder
         self.daemons: list[subprocess.Popen] = []
-        host = socket.gethostname()
+        host, user = socket.gethostname(), pwd.getpwuid(os.getuid()).pw_name
         controller, node = free_ports(2)
         (folder / "slurm.conf").write_text(
             f"""
             ClusterName=test
             SlurmctldHost={host}(127.0.0.1)
-            SlurmUser={os.environ.get("USER", "root")}
-            SlurmdUser={os.environ.get("USER", "root")}
+            SlurmUser={user}
+            SlurmdUser={user}
             AuthType=auth/munge
             AuthInfo=socket={folder}/munge
             SlurmctldPort={controller}
@@ -53,12 +56,15 @@ class Slurm:
             ProctrackType=proctrack/pgid
             TaskPlugin=task/none
             MpiDefault=none
+            KillOnBadExit=1
+            KillWait=1
             NodeName=localhost NodeHostname={host} NodeAddr=127.0.0.1 Port={node} CPUs=2
             PartitionName=main Nodes=ALL Default=YES
             """.replace("\n            ", "\n")
         )
         self.environment = {
             **os.environ,
+            "PATH": PATH,
             "SLURM_CONF": str(folder / "slurm.conf"),
             "PYTHONPATH": str(SCRIPT.parents[2]),
         }
@@ -80,9 +86,15 @@ class Slurm:
         self.wait_until(lambda: " idle " in self.ask("sinfo"), "the node is idle")
 
     def stop(self) -> None:
-        for daemon in reversed(self.daemons):
-            daemon.terminate()
-            daemon.wait(TIMEOUT_SECONDS)
+        try:
+            # Processes of jobs outlive the daemons.
+            self.ask("scancel", "--full", "--signal=KILL", "--me")
+            self.ask("scancel", "--me")
+            self.wait_until(lambda: not self.ask("squeue", "-h"), "no job is left")
+        finally:
+            for daemon in reversed(self.daemons):
+                daemon.kill()
+                daemon.wait()
 
     def _run_daemon(self, *command: str) -> None:
         with (self.folder / f"{command[0]}.log").open("w") as log:
@@ -126,13 +138,20 @@ class Job:
 
     def wait_for(self, state: str) -> dict[str, str]:
         """Waits until the job is in a state; returns its fields."""
-        self._slurm.wait_until(lambda: self.fields()["JobState"] == state, state)
+        self._slurm.wait_until(lambda: self.fields().get("JobState") == state, state)
         return self.fields()
+
+    def wait_until_it_may_stop(self, run: small_runs.Run) -> None:
+        """Waits until it has trained long enough to be started again."""
+        self._slurm.wait_until(
+            lambda: run.newest() > 0 and self.fields().get("RunTime", "") > "00:00:35",
+            "a checkpoint after 35 s",
+        )
 
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory) -> Iterator[Slurm]:
-    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    missing = [name for name in PROGRAMS if not shutil.which(name, path=PATH)]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
     slurm = Slurm(tmp_path_factory.mktemp("slurm"))
@@ -146,40 +165,50 @@ def slurm(tmp_path_factory) -> Iterator[Slurm]:
 @pytest.fixture
 def run(tmp_path) -> small_runs.Run:
     small_runs.write_corpus(tmp_path)
-    steps = ("--train_steps=1000", "--save_steps=50", "--eval_steps=500")
+    steps = ("--train_steps=4000", "--save_steps=50", "--eval_steps=2000")
     rest = ("--log_steps=50", "--noexport_at_end", "--score_split=dev")
     return small_runs.small_run(tmp_path, tmp_path / "run", (*steps, *rest))
 
 
-def test_training_goes_on_in_a_new_job_when_the_time_is_up(slurm, run) -> None:
+@pytest.mark.parametrize(
+    "signal",
+    [
+        # By Slurm five minutes before the end, and before another job takes the nodes.
+        pytest.param(("--batch", "--signal=USR1"), id="time"),
+        pytest.param(("--signal=TERM",), id="preemption"),
+    ],
+)
+def test_training_goes_on_in_a_new_job(slurm, run, signal) -> None:
     job = slurm.submit(run.arguments)
-    slurm.wait_until(lambda: run.newest() > 0, "the first checkpoint")
-    # As Slurm does five minutes before the end.
-    slurm.ask("scancel", "--batch", "--signal=USR1", job.number)
+    job.wait_until_it_may_stop(run)
+    slurm.ask("scancel", *signal, job.number)
     assert job.wait_for("PENDING")["Restarts"] == "1"
     log = job.log.read_text()
-    assert "out of time" in log and log.count("stopped by SIGTERM") == 2
+    assert log.count("stopped by SIGTERM") == 2
+    assert ("the time is nearly up" in log) == ("--batch" in signal)
     saved = run.newest()
-    assert saved < 1000
+    assert saved < 4000
     # Slurm lets a job wait for two minutes before it starts again.
     slurm.ask("scontrol", "update", f"jobid={job.number}", "StartTime=now")
-    fields = job.wait_for("COMPLETED")
-    assert (fields["Restarts"], fields["ExitCode"]) == ("1", "0:0")
-    assert f"resuming from step {saved}" in job.log.read_text()
-    assert run.newest() == 1000
+    slurm.wait_until(lambda: run.newest() > saved, "a checkpoint of the new job")
+    assert f"resuming from step {saved:,}\n" in job.log.read_text()
+    slurm.ask("scancel", "--signal=INT", job.number)
+    assert job.wait_for("FAILED")["ExitCode"] == "130:0"
     small_runs.assert_each_step_once(run)
 
 
-def test_a_job_that_is_told_to_stop_saves_and_is_not_started_again(slurm, run) -> None:
+def test_a_job_with_too_little_time_is_not_started_again(slurm, run) -> None:
     job = slurm.submit(run.arguments)
     slurm.wait_until(lambda: run.newest() > 0, "the first checkpoint")
-    slurm.ask("scancel", "--signal=TERM", job.number)
+    slurm.ask("scancel", "--batch", "--signal=USR1", job.number)
     fields = job.wait_for("FAILED")
     assert (fields["Restarts"], fields["ExitCode"]) == ("0", "143:0")
-    assert "is saved" in job.log.read_text()
+    assert "give it more --time" in job.log.read_text()
 
 
-def test_a_job_that_fails_has_the_status_of_training(slurm, run) -> None:
+def test_a_job_has_the_status_of_training(slurm, run) -> None:
     job = slurm.submit((*run.arguments, "--num_heads=3"))
     assert job.wait_for("FAILED")["ExitCode"] == "2:0"
     assert "--num_heads" in job.log.read_text()
+    job = slurm.submit((*run.arguments, "--train_steps=10"))
+    assert job.wait_for("COMPLETED")["ExitCode"] == "0:0"
