@@ -186,6 +186,13 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "n / (9.0 + n)",
     ),
     Mutation(
+        "a shallow decoder aligns by its last layer but one",
+        "t2t_keras.text.word_alignments",
+        "default_layer",
+        "layers <= _SHALLOW",
+        "layers <= 1",
+    ),
+    Mutation(
         "guided alignment trains the last layer",
         "t2t_keras.model.decoder",
         "Decoder.alignment_layer",

@@ -389,6 +389,20 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "forwarded[0].partition(',')[0]",
     ),
     Mutation(
+        "gRPC accepts connections until no file can be opened",
+        "t2t_keras.server.tf_serving.grpc_server",
+        "GrpcServer.__init__",
+        "max(1, most // addresses)",
+        "8 * most",
+    ),
+    Mutation(
+        "each word linked to an element counts the same",
+        "t2t_keras.server.translation_api.tag_placement",
+        "_Placer._gains",
+        "np.where(is_linked, shares, shares - 1.0)",
+        "np.where(is_linked, 1.0, -1.0)",
+    ),
+    Mutation(
         "work goes on when its client has left",
         "t2t_keras.server.workers",
         "Workers.run",
