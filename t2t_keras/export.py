@@ -17,7 +17,7 @@ docs/ctranslate2.md and docs/transformers.md describe them.
 
 import dataclasses
 
-from t2t_keras.decoding.sampling_settings import SamplingSettings
+from t2t_keras.decoding.settings import SamplingSettings
 from t2t_keras.errors import UserError
 from t2t_keras.runs.export.export_settings import (
     FORMATS,

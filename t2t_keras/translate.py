@@ -17,7 +17,7 @@ docs/alignments.md word alignments.
 import contextlib
 import dataclasses
 
-from t2t_keras.decoding.sampling_settings import SamplingSettings
+from t2t_keras.decoding.settings import SamplingSettings
 from t2t_keras.files.lines import (
     CountedLines,
     check_outputs,

@@ -12,7 +12,6 @@ drawn, L longest output.
 import tensorflow as tf
 
 from t2t_keras.decoding.candidates import Candidates, forbidden_tokens, grouped_top_k
-from t2t_keras.decoding.sampling_settings import SamplingSettings
 from t2t_keras.decoding.search_state import (
     IMPOSSIBLE,
     BeamSearchResult,
@@ -20,7 +19,7 @@ from t2t_keras.decoding.search_state import (
     forced_tokens,
 )
 from t2t_keras.decoding.search_step import SearchStep, score_ended
-from t2t_keras.decoding.settings import PAD_ID
+from t2t_keras.decoding.settings import PAD_ID, SamplingSettings
 from t2t_keras.model.dropout import fold_in, mix
 from t2t_keras.typing import Tensor
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import keras
 
-from t2t_keras.model.dropout import fold_in
-from t2t_keras.model.dropout_sites import DecoderLayerSite
+from t2t_keras.model.dropout import DecoderLayerSite, fold_in
 from t2t_keras.model.kv_cache import KVCache
 from t2t_keras.model.layer_parts import LayerParts, OptionsLayer
 from t2t_keras.model.stack import Stack

@@ -6,15 +6,60 @@ order of calls and on the shape of a replica's shard. Here every row of the glob
 batch has a key, every dropout layer folds its own number into it, and a hash of (row
 key, position in the row) decides whether an element is dropped. ADR 0013.
 
+From the model down, a place's key is that of the row with these folded in:
+
+    ModelSite.ENCODER
+        StackSite.EMBEDDING
+        StackSite.LAYERS, number of the layer from 0, EncoderLayerSite
+    ModelSite.DECODER
+        StackSite.EMBEDDING
+        StackSite.LAYERS, number of the layer from 0, DecoderLayerSite
+
+`AttentionDropout` folds in the head and the query, `NeighborhoodAttention` the block. A
+number of a place never changes: runs that resume would drop other elements.
+
 Shapes: B batch, any further axes; of attention weights H heads, T queries, S keys.
 """
 
+import enum
 import math
 
 import keras
 from keras import ops
 
 from t2t_keras.typing import Tensor
+
+
+class ModelSite(enum.IntEnum):
+    """Sides of the Transformer."""
+
+    ENCODER = 0
+    DECODER = 1
+
+
+class StackSite(enum.IntEnum):
+    """Parts of a side."""
+
+    EMBEDDING = 0
+    LAYERS = 1
+
+
+class EncoderLayerSite(enum.IntEnum):
+    """Outputs of the sub-layers, and attention weights, of an encoder layer."""
+
+    ATTENTION = 0
+    FEED_FORWARD = 1
+    ATTENTION_WEIGHTS = 2
+
+
+class DecoderLayerSite(enum.IntEnum):
+    """Outputs of the sub-layers, and attention weights, of a decoder layer."""
+
+    ATTENTION = 0
+    CROSS_ATTENTION = 1
+    FEED_FORWARD = 2
+    ATTENTION_WEIGHTS = 3
+    CROSS_ATTENTION_WEIGHTS = 4
 
 
 def mix(bits: Tensor) -> Tensor:

@@ -5,8 +5,7 @@ Shapes: B batch, S source length, D model width.
 
 import keras
 
-from t2t_keras.model.dropout import fold_in
-from t2t_keras.model.dropout_sites import EncoderLayerSite
+from t2t_keras.model.dropout import EncoderLayerSite, fold_in
 from t2t_keras.model.layer_parts import LayerParts, OptionsLayer
 from t2t_keras.model.stack import Stack
 

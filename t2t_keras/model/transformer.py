@@ -10,8 +10,7 @@ import keras
 from keras import ops
 
 from t2t_keras.model.decoder import DecodeContext
-from t2t_keras.model.dropout import fold_in
-from t2t_keras.model.dropout_sites import ModelSite, StackSite
+from t2t_keras.model.dropout import ModelSite, StackSite, fold_in
 from t2t_keras.model.embedding import (
     SharedEmbedding,
 )

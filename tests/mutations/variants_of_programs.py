@@ -328,9 +328,9 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "an inline element goes to the words that are not its own",
         "t2t_keras.server.translation_api.tag_placement",
-        "_Placer._best_span",
-        "self._links[position] in element.words",
-        "self._links[position] not in element.words",
+        "_Placer._gains",
+        "np.where(is_linked, shares, shares - 1.0)",
+        "np.where(is_linked, shares - 1.0, shares)",
     ),
     Mutation(
         "an element that moves may enter one that ends after the sentence",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t_keras import __version__
-from t2t_keras.decoding.sampling_settings import SamplingSettings
+from t2t_keras.decoding.settings import SamplingSettings
 from t2t_keras.runs.export.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_keras.decoding.sampling_settings import SamplingSettings
+from t2t_keras.decoding.settings import SamplingSettings
 from t2t_keras.errors import UserError, did_you_mean, require_extra
 from t2t_keras.serving import signature
 from t2t_keras.settings.decoding_config import DecodingConfig

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from t2t_keras.decoding.sampling_settings import SamplingSettings
+from t2t_keras.decoding.settings import SamplingSettings
 from t2t_keras.errors import UserError
 from t2t_keras.settings.model_options import ABOUT_HEADS
 from t2t_keras.settings.setting import Settings, setting
