@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -35,9 +36,13 @@ def test_domain_adaptation_as_documented(tmp_path, monkeypatch) -> None:
         for run in ("tiny", "business")
         for dataset in ("grammar_ende", "business_ende")
     }
-    new, old = "business_ende", "grammar_ende"
-    assert scores["business", new] - scores["tiny", new] >= 20, scores
-    assert scores["business", old] - scores["tiny", old] >= -2, scores
+    page = (REPOSITORY / "docs/finetuning.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `runs/(\w+)`.* \| ([\d.]+) \| ([\d.]+) \|$", page, re.M)
+    assert [run for run, _, _ in rows] == ["tiny", "business"]
+    # Another processor rounds otherwise, which grows over the updates.
+    for run, old, new in rows:
+        assert scores[run, "grammar_ende"] == pytest.approx(float(old), abs=2), scores
+        assert scores[run, "business_ende"] == pytest.approx(float(new), abs=8), scores
 
 
 def _check_alignments(folder: Path) -> None:
@@ -46,10 +51,15 @@ def _check_alignments(folder: Path) -> None:
     subprocess.run([sys.executable, writer, folder / "text"], check=True)
     flags = "--model_dir=runs/tiny", "--gold_alignments=text/test.align", "--json"
     files = "--source=text/test.en", "--reference=text/test.de"
-    for heads, low, high in (("1", 30, 80), ("2", 1, 10)):
-        options = *flags, *files, f"--alignment_heads={heads}"
-        scores = json.loads(run_program("evaluate", *options).stdout)
-        assert low < scores["aer"] < high, scores
+    page = (REPOSITORY / "docs/alignments.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (default: )?layer (\d) \| ([\d.]+) \|", page, re.M)
+    assert len(rows) == 2
+    for default, layer, rate in rows:
+        heads = () if default else (f"--alignment_heads={layer}",)
+        scores = json.loads(run_program("evaluate", *flags, *files, *heads).stdout)
+        # The layer that does not align differs more from run to run.
+        near = 3 if default else 25
+        assert scores["aer"] == pytest.approx(float(rate), abs=near), scores
 
 
 def _bleu(model_dir: Path, dataset: str) -> float:
