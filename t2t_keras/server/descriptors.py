@@ -44,4 +44,4 @@ def end_of_http() -> int | None:
     Connections of gRPC that came before have small ones, and so count twice.
     """
     most = limit()
-    return None if most is None else most - (max_grpc_connections() or 0) - _RESERVED
+    return None if most is None else most - most // _GRPC_DIVISOR - _RESERVED

@@ -89,7 +89,7 @@ def test_other_architectures_are_those_of_the_reference(architecture) -> None:
 
 
 @pytest.mark.parametrize(("normalization", "rate"), [("post", 0.1), ("pre", 0.0)])
-def test_no_two_dropout_share_a_key(normalization: str, rate: float) -> None:
+def test_no_two_dropout_sites_share_a_key(normalization: str, rate: float) -> None:
     config = {**CONFIG, "dropout_rate": 0.1, "normalization": normalization}
     dropping = Transformer(**config, encoder_layers=3, attention_dropout_rate=rate)
     with record_keys() as recorded:

@@ -36,13 +36,16 @@ def test_domain_adaptation_as_documented(tmp_path, monkeypatch) -> None:
         for run in ("tiny", "business")
         for dataset in ("grammar_ende", "business_ende")
     }
+    new, old = "business_ende", "grammar_ende"
+    assert scores["business", new] - scores["tiny", new] >= 20, scores
+    assert scores["business", old] - scores["tiny", old] >= -2, scores
     page = (REPOSITORY / "docs/finetuning.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `runs/(\w+)`.* \| ([\d.]+) \| ([\d.]+) \|$", page, re.M)
     assert [run for run, _, _ in rows] == ["tiny", "business"]
     # Another processor rounds otherwise, which grows over the updates.
-    for run, old, new in rows:
-        assert scores[run, "grammar_ende"] == pytest.approx(float(old), abs=2), scores
-        assert scores[run, "business_ende"] == pytest.approx(float(new), abs=8), scores
+    for run, everyday, formal in rows:
+        assert scores[run, old] == pytest.approx(float(everyday), abs=2), scores
+        assert scores[run, new] == pytest.approx(float(formal), abs=8), scores
 
 
 def _check_alignments(folder: Path) -> None:
@@ -58,7 +61,7 @@ def _check_alignments(folder: Path) -> None:
         heads = () if default else (f"--alignment_heads={layer}",)
         scores = json.loads(run_program("evaluate", *flags, *files, *heads).stdout)
         # The layer that does not align differs more from run to run.
-        near = 3 if default else 25
+        near = 3 if default else 15
         assert scores["aer"] == pytest.approx(float(rate), abs=near), scores
 
 

@@ -1,4 +1,4 @@
-"""What an export says of the model that it is of: on the run card, and its own."""
+"""Record of an export, on the run card and on the card of the export itself."""
 
 import dataclasses
 import json
