@@ -7,8 +7,6 @@ full-width letters and combining accents survive a round trip (ADR 0009).
 Shapes: N number of texts.
 """
 
-import re
-
 from t2t_keras.errors import check_text
 from t2t_keras.typing import Tensor
 
@@ -27,14 +25,8 @@ WHITE_SPACE_RANGES: tuple[tuple[int, int], ...] = (
     (0x3000, 0x3000),  # IDEOGRAPHIC SPACE
 )
 
-_PYTHON_RUN = re.compile(
-    "["
-    + "".join(
-        f"{re.escape(chr(first))}-{re.escape(chr(last))}"
-        for first, last in WHITE_SPACE_RANGES
-    )
-    + "]+"
-)
+# What `str.split` does not take for white space. A test compares all characters.
+_SPACE_SIGN = "\u2581"
 _GRAPH_RUN = (
     "["
     + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in WHITE_SPACE_RANGES)
@@ -61,10 +53,19 @@ def normalize(text: str | bytes) -> str:
     >>> normalize(b"  a\\r\\n\\xc2\\xa0b\\xff ")
     'a b\ufffd'
     """
+    return " ".join(split_words(text))
+
+
+def split_words(text: str | bytes) -> list[str]:
+    """Returns what is between the spaces of a normalized text; none for an empty one.
+
+    Args:
+        text: As for `normalize`.
+    """
     if isinstance(text, str):
         text = text.encode("utf-8", errors="surrogatepass")
     check_text("A line", text)
-    return _PYTHON_RUN.sub(" ", text.decode("utf-8", errors="replace")).strip(" ")
+    return text.decode("utf-8", errors="replace").replace(_SPACE_SIGN, " ").split()
 
 
 def is_blank(line: bytes) -> bool:

@@ -21,12 +21,17 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.text.normalization import normalize
+from t2t_keras.text.sentencepiece_models import (
+    BYTE,
+    NORMAL,
+    UNUSED,
+    USER_DEFINED,
+    read_piece_types,
+)
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
 
 _SPACE = "\u2581"
-# Piece types of sentencepiece_model.proto.
-_NORMAL, _USER_DEFINED, _UNUSED, _BYTE = 1, 4, 5, 6
 # l of Kudo (2018), the number of best segmentations that are drawn from; here those of
 # a word, of which few have more.
 _MAX_SEGMENTATIONS = 64
@@ -118,17 +123,17 @@ class SubwordSampler:
         self._rate = rate
         self._processor = vocabulary.processor
         types = read_piece_types(vocabulary.model_proto)
-        if _UNUSED in types:
+        if UNUSED in types:
             raise UserError(
                 "--subword_sampling needs a vocabulary without unused pieces, and this "
-                f"one has {types.count(_UNUSED)}. Learn a vocabulary, or leave out "
+                f"one has {types.count(UNUSED)}. Learn a vocabulary, or leave out "
                 "--subword_sampling."
             )
         pieces = dict(zip(vocabulary.pieces(range(len(types))), types, strict=True))
         self._symbols = {
             piece: token_id
             for token_id, (piece, kind) in enumerate(pieces.items())
-            if kind == _USER_DEFINED
+            if kind == USER_DEFINED
         }
         longest_first = sorted(self._symbols, key=len, reverse=True)
         self._split = re.compile(f"({'|'.join(map(re.escape, longest_first))})").split
@@ -139,9 +144,9 @@ class SubwordSampler:
         )
         # In vocabularies of other origin a piece may contain a space.
         self._splits_words = not any(
-            _SPACE in piece[1:] for piece, kind in pieces.items() if kind == _NORMAL
+            _SPACE in piece[1:] for piece, kind in pieces.items() if kind == NORMAL
         )
-        self._joins_unknown = _BYTE not in types
+        self._joins_unknown = BYTE not in types
 
     def encode(self, text: str | bytes, bit_generator: np.random.Philox) -> list[int]:
         """Returns ids of the normalized text, EOS_ID last, which decode to it.
@@ -192,7 +197,7 @@ class _BytePairs:
     def __init__(self, vocabulary: SubwordVocabulary, types: list[int]):
         ids = range(len(types))
         pieces = vocabulary.pieces(ids)
-        self._ids = {pieces[i]: i for i in ids if types[i] == _NORMAL}
+        self._ids = {pieces[i]: i for i in ids if types[i] == NORMAL}
         # SentencePiece makes the merge with the highest score, the leftmost of equals.
         self._costs = {
             piece: -vocabulary.processor.get_score(i) for piece, i in self._ids.items()
@@ -200,7 +205,7 @@ class _BytePairs:
         self._byte_ids = {
             int(pieces[i][3:-1], 16): i
             for i in ids
-            if types[i] == _BYTE  # <0x41>
+            if types[i] == BYTE  # <0x41>
         }
         self._remembered: dict[str, _Merged] = {}
 
@@ -301,44 +306,3 @@ def _remember(remembered: dict, word: str, value: object) -> None:
     if len(remembered) >= _MAX_REMEMBERED:
         remembered.clear()
     remembered[word] = value
-
-
-def read_piece_types(model_proto: bytes) -> list[int]:
-    """Returns the type of each piece of a SentencePiece model, by id.
-
-    `ModelProto.pieces` is read from the protocol buffers' format: SentencePiece's
-    methods do not tell a user symbol from a learned piece.
-    """
-    types = []
-    for number, piece in _read_fields(model_proto):
-        if number == 1 and isinstance(piece, bytes):
-            kinds = [kind for number, kind in _read_fields(piece) if number == 3]
-            types.append(kinds[-1] if kinds else _NORMAL)
-    return types
-
-
-def _read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yields the number and the value of each field of a message."""
-    place = 0
-
-    def read_varint() -> int:
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = message[place]
-            place += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while place < len(message):
-        number, wire_type = divmod(read_varint(), 8)
-        if wire_type == 0:
-            yield number, read_varint()
-            continue
-        size = {1: 8, 5: 4}.get(wire_type)
-        if size is None:
-            size = read_varint()
-        yield number, message[place : place + size]
-        place += size

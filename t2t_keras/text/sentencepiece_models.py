@@ -10,6 +10,8 @@ versions, so that it is right about future releases too.
 
 import functools
 import struct
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import sentencepiece
 
@@ -17,7 +19,8 @@ from t2t_keras.errors import UserError
 
 # The release that pyproject.toml pins.
 _AGREEING_VERSION = "0.2.1"
-_UNKNOWN, _NORMAL = 2, 1  # piece types of sentencepiece_model.proto
+# Piece types of sentencepiece_model.proto.
+NORMAL, _UNKNOWN, USER_DEFINED, UNUSED, BYTE = 1, 2, 4, 5, 6
 # A letter, its score, and the score of the piece of three of it.
 _TIED_LETTERS = (
     ("a", -5.562, -3.659),
@@ -101,7 +104,7 @@ def make_tied_model() -> bytes:
     return b"".join(pieces)
 
 
-def _encode_piece(text: str, score: float, kind: int = _NORMAL) -> bytes:
+def _encode_piece(text: str, score: float, kind: int = NORMAL) -> bytes:
     """Returns `ModelProto.pieces` with one piece, in the protocol buffers' format.
 
     Encoded by hand: SentencePiece's own protobuf messages need a protobuf release at
@@ -111,3 +114,118 @@ def _encode_piece(text: str, score: float, kind: int = _NORMAL) -> bytes:
     message = bytes([0x0A, len(encoded)]) + encoded
     message += b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
     return bytes([0x0A, len(message)]) + message
+
+
+class _Field(NamedTuple):
+    """A field of a protocol buffer message."""
+
+    number: int
+    value: int | bytes
+    begin: int
+    """Place of its first byte in the message."""
+    end: int
+
+
+def read_piece_types(model_proto: bytes) -> list[int]:
+    """Returns the type of each piece of a SentencePiece model, by id.
+
+    `ModelProto.pieces` is read from the protocol buffers' format: SentencePiece's
+    methods do not tell a user symbol from a learned piece.
+    """
+    types = []
+    for piece in _messages(model_proto, 1):
+        kinds = [field.value for field in _read_fields(piece) if field.number == 3]
+        types.append(kinds[-1] if kinds else NORMAL)
+    return types
+
+
+def splits_at_spaces(model_proto: bytes) -> bool:
+    """Returns whether a BPE model encodes a text as its words one by one.
+
+    So it is if no piece goes beyond a space, each word begins with one, and characters
+    are neither changed nor joined.
+    """
+    types = read_piece_types(model_proto)
+    pieces = [
+        field.value
+        for piece in _messages(model_proto, 1)
+        for field in _read_fields(piece)
+        if field.number == 1 and isinstance(field.value, bytes)
+    ]
+    # NormalizerSpec: precompiled_charsmap, add_dummy_prefix and escape_whitespaces.
+    normalizer = {
+        field.number: field.value
+        for spec in _messages(model_proto, 3)
+        for field in _read_fields(spec)
+    }
+    # TrainerSpec: treat_whitespace_as_suffix.
+    trainer = {
+        field.number: field.value
+        for spec in _messages(model_proto, 2)
+        for field in _read_fields(spec)
+    }
+    space = "\u2581".encode()
+    return (
+        # Unknown characters are joined unless they are spelled in bytes.
+        BYTE in types
+        and not any(space in piece[1:] for piece in pieces)
+        and not normalizer.get(2)
+        and normalizer.get(3, 1) == normalizer.get(5, 1) == 1
+        and not trainer.get(24)
+    )
+
+
+def without_input_format(model_proto: bytes) -> bytes:
+    """Returns a model that does not tell the format of what it was learned from."""
+    for spec in _read_fields(model_proto):
+        if spec.number != 2 or not isinstance(spec.value, bytes):
+            continue
+        for field in _read_fields(spec.value):
+            if field.number == 7:
+                rest = spec.value[: field.begin] + spec.value[field.end :]
+                message = b"\x12" + _encode_varint(len(rest)) + rest
+                return model_proto[: spec.begin] + message + model_proto[spec.end :]
+    return model_proto
+
+
+def _messages(message: bytes, number: int) -> Iterator[bytes]:
+    """Yields the messages, or texts, that are fields of this number."""
+    for field in _read_fields(message):
+        if field.number == number and isinstance(field.value, bytes):
+            yield field.value
+
+
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
+
+
+def _read_fields(message: bytes) -> Iterator[_Field]:
+    """Yields the fields of a message."""
+    place = 0
+
+    def read_varint() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while place < len(message):
+        begin = place
+        number, wire_type = divmod(read_varint(), 8)
+        if wire_type == 0:
+            yield _Field(number, read_varint(), begin, place)
+            continue
+        size = {1: 8, 5: 4}.get(wire_type)
+        if size is None:
+            size = read_varint()
+        place += size
+        yield _Field(number, message[place - size : place], begin, place)

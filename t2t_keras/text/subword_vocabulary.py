@@ -13,7 +13,11 @@ import sentencepiece
 
 from t2t_keras.errors import UserError, require_package
 from t2t_keras.text.normalization import normalize, normalize_in_graph
-from t2t_keras.text.sentencepiece_models import is_unigram, load_processor
+from t2t_keras.text.sentencepiece_models import (
+    is_unigram,
+    load_processor,
+    splits_at_spaces,
+)
 from t2t_keras.text.vocabulary import (
     EOS_ID,
     PAD_ID,
@@ -22,6 +26,7 @@ from t2t_keras.text.vocabulary import (
     join_rows,
     read_vocabulary_file,
 )
+from t2t_keras.text.word_encoder import WordEncoder
 from t2t_keras.typing import Tensor
 
 if TYPE_CHECKING:
@@ -129,12 +134,22 @@ class SubwordVocabulary(Vocabulary):
     def encode_all(self, texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids that `encode` gives, for each of many texts, end to end.
 
-        On one core it is twice as fast as the graph, and it needs no TensorFlow.
+        A BPE vocabulary encodes each different word once, ten times as fast as
+        SentencePiece does. No TensorFlow is needed.
         """
+        if self._word_encoder is not None:
+            return self._word_encoder.encode_all(texts)
         rows = self._processor.encode([*map(normalize, texts)], num_threads=1)
         for row in rows:
             row.append(EOS_ID)
         return join_rows(rows)
+
+    @functools.cached_property
+    def _word_encoder(self) -> WordEncoder | None:
+        # Not for unigram: rounding the sum of a text's scores decides its ties.
+        if self.is_unigram or not splits_at_spaces(self._model_proto):
+            return None
+        return WordEncoder(self._processor)
 
     def _spell(self, ids: list[int]) -> str:
         # Ids that a model predicts may spell a line break or half a character.

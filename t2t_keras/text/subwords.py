@@ -3,6 +3,7 @@
 SentencePiece learns it, of source and target together (section 5.1 of the paper).
 """
 
+import collections
 import contextlib
 import json
 import os
@@ -17,7 +18,7 @@ from typing import IO, Any, Literal, cast
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.sentencepiece_models import check_ties
+from t2t_keras.text.sentencepiece_models import check_ties, without_input_format
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 # SentencePiece holds the lines it learns from in memory, so a long text is sampled:
@@ -26,6 +27,7 @@ from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 MAX_LINES = 4_000_000
 
 _SAMPLE_SEED = 1
+_LINES_AT_ONCE = 4096
 _NUM_FIXED_PIECES = 3 + 256
 _MAX_LINE_BYTES = 1 << 24  # SentencePiece would silently skip lines over 4,192 bytes.
 _TOO_LARGE = re.compile(r"size too high .*<= (\d+)")
@@ -131,8 +133,14 @@ def learn_subwords(
     }
     if user_symbols:
         options["user_defined_symbols"] = list(user_symbols)
+    if model_type == "bpe":
+        # BPE learns from words and their counts. The model is the same, and
+        # SentencePiece takes an eighth of the time to count text.
+        options["input_format"] = "tsv"
+        counts = _count_words(sample)
+        sample = [f"{word}\t{count}" for word, count in counts.items()]
     try:
-        return _run_learner(sample, options)
+        return without_input_format(_run_learner(sample, options))
     except RuntimeError as error:
         raise _explain_error(error, vocabulary_size, num_lines) from error
 
@@ -147,6 +155,15 @@ def _sample(lines: Iterable[str]) -> list[str]:
         elif (place := generator.randrange(number + 1)) < MAX_LINES:
             sample[place] = line
     return sample
+
+
+def _count_words(lines: list[str]) -> collections.Counter[str]:
+    """Returns the number of times that each word occurs; empties the list."""
+    counts: collections.Counter[str] = collections.Counter()
+    while lines:
+        counts.update(" ".join(lines[-_LINES_AT_ONCE:]).split(" "))
+        del lines[-_LINES_AT_ONCE:]
+    return counts
 
 
 def _run_learner(lines: list[str], options: dict[str, Any]) -> bytes:

@@ -6,7 +6,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     Mutation(
         "ill-formed bytes are dropped instead of replaced",
         "t2t_keras.text.normalization",
-        "normalize",
+        "split_words",
         "'replace'",
         "'ignore'",
     ),

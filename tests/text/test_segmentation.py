@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.segmentation import SubwordSampler, read_piece_types
-from t2t_keras.text.sentencepiece_models import _encode_piece
+from t2t_keras.text.segmentation import SubwordSampler
+from t2t_keras.text.sentencepiece_models import _encode_piece, read_piece_types
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import EOS_ID

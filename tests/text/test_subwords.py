@@ -1,6 +1,7 @@
 import collections
 import fcntl
 import hashlib
+import io
 import itertools
 import random
 import re
@@ -61,9 +62,12 @@ def test_every_line_has_the_same_chance_to_be_learned_from(monkeypatch):
     monkeypatch.setattr(subwords, "MAX_LINES", 300)
     learned_from = []
     monkeypatch.setattr(
-        subwords, "_run_learner", lambda lines, options: learned_from.extend(lines)
+        subwords,
+        "_run_learner",
+        lambda lines, options: learned_from.extend(lines) or b"",
     )
-    learn_subwords(map(str, range(1500)), vocabulary_size=300)
+    numbers = map(str, range(1500))
+    learn_subwords(numbers, vocabulary_size=300, model_type="unigram")
     assert len(learned_from) == len(set(learned_from)) == 300
     by_fifth = collections.Counter(int(line) // 300 for line in learned_from)
     # The expected count of each is 60, with standard deviation 7.
@@ -76,6 +80,34 @@ def test_lines_are_normalized_and_empty_ones_passed_over(lines):
     rough = [f"\u3000{line}\r\n".replace(" ", "\t ").encode() for line in lines]
     rough[5:5] = [b"", b" \xc2\xa0\r\n"]
     assert learn_subwords(rough, vocabulary_size=300) == clean
+
+
+def test_learning_from_counts_of_words_is_learning_from_the_lines(lines):
+    """Of SentencePiece, in every byte of the model."""
+    symbols = ["<2de>", "ee"]
+    texts = [*lines, "ß" * 200, "<2de> the tree", "tree<2de>"] * 2
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=340,
+        character_coverage=0.99,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        max_sentence_length=1 << 24,
+        minloglevel=2,
+        user_defined_symbols=symbols,
+    )
+    learned = learn_subwords(
+        texts, vocabulary_size=340, character_coverage=0.99, user_symbols=symbols
+    )
+    assert learned == model.getvalue()
 
 
 def test_long_lines_are_learned_from(lines):
