@@ -44,7 +44,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedCorpus,
     tokenize_corpus,
 )
-from t2t_keras.runs.data import from_settings, preparation
+from t2t_keras.runs.data import begun_records, from_settings, preparation
 from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS
 
@@ -126,7 +126,7 @@ def _measure_mapped(folder: Path, args: argparse.Namespace) -> None:
     manifest = _write_sparse_records(
         folder,
         sample_lengths(args.mapped_pairs),
-        args.pairs_per_shard or preparation.PAIRS_PER_SHARD,
+        args.pairs_per_shard or begun_records.PAIRS_PER_SHARD,
     )
     before = _resident_gigabytes()
     seconds, corpus = _time_call(lambda: open_records(folder, manifest))

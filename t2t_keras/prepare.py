@@ -5,20 +5,26 @@
     python -m t2t_keras.train --flagfile=configs/base.flags --model_dir=runs/base \\
         --records=records/wmt14.en-de
     python -m t2t_keras.prepare --output=records/wmt14.en-de --verify
+    python -m t2t_keras.prepare --flagfile=… --output=… --vocabulary_only
+    python -m t2t_keras.prepare --flagfile=… --output=… --part=3/16
+    python -m t2t_keras.prepare --flagfile=… --output=… --join
     python -m t2t_keras.prepare --shortlist=ende.shortlist --alignments=train.align \\
         --train_source=train.en --train_target=train.de \\
         --vocabulary_file=runs/base/vocabulary.model
 
 The vocabulary is learned, or loaded from --vocabulary_file. The folder also contains
 it and the dev and test sets. After a stop or a kill, complete shards are kept, and the
-same command writes the missing ones. Flagfiles for training can be used; settings of
-model and training are ignored. With --shortlist no records are written, but a file for
-t2t_keras.export --shortlist: which subwords translate which.
+same command writes the missing ones. Several processes or hosts may each write a part,
+after --vocabulary_only and before --join, with the same result. Flagfiles for training
+can be used; settings of model and training are ignored. With --shortlist no records are
+written, but a file for t2t_keras.export --shortlist: which subwords translate which.
 """
 
 import dataclasses
+import re
 from pathlib import Path
 
+from t2t_keras.errors import UserError
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.settings import program
 from t2t_keras.settings.config import make_paths_absolute
@@ -64,6 +70,24 @@ class PrepareOptions(Settings):
         "train --subword_sampling needs.",
         uses=(_OF_RECORDS,),
     )
+    vocabulary_only: bool = setting(
+        False,
+        "Whether to write only the vocabulary, after counting the lines of the text: "
+        "the first step of a preparation in parts.",
+        uses=(_OF_RECORDS,),
+    )
+    part: str | None = setting(
+        None,
+        "Part to write after --vocabulary_only, as i/n, with i from 1 to n: 3/16 is "
+        "the third of 16. Parts may run at the same time, on any hosts that share the "
+        "folder.",
+        uses=(_OF_RECORDS,),
+    )
+    join: bool = setting(
+        False,
+        "Whether to join the parts, once all are written.",
+        uses=(_OF_RECORDS,),
+    )
     verify: bool = setting(
         False,
         "Whether to read existing records and check every hash, without writing any.",
@@ -92,6 +116,30 @@ class PrepareOptions(Settings):
         else:
             check_use([_OPTIONS], _OF_RECORDS, "is for --shortlist. Add that.")
             self.require("output")
+            steps = ("vocabulary_only", "part", "join", "verify")
+            given = [f"--{name}" for name in steps if getattr(self, name)]
+            if len(given) > 1:
+                raise UserError(
+                    f"{' and '.join(given)} are different steps. Give one of them."
+                )
+            self.part_numbers()
+
+    def part_numbers(self) -> tuple[int, int] | None:
+        """Returns the number of --part, from 1, and of all parts; None without it.
+
+        Raises:
+            UserError: If it is not i/n with i from 1 to n.
+        """
+        if self.part is None:
+            return None
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", self.part)
+        number, parts = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= number <= parts:
+            raise UserError(
+                "--part must be i/n, with i from 1 to n: 3/16 is the third of 16. "
+                f"Received: {self.part}"
+            )
+        return number, parts
 
 
 _OPTIONS = define_flags(PrepareOptions)
@@ -112,14 +160,25 @@ def main() -> int:
         manifest = verify_records(folder)
         print(f"{folder}: every hash is correct\n{preparation.describe(manifest)}")
         return 0
+    data = make_paths_absolute(config_from_flags()).data
+    how = {
+        "pairs_per_shard": options.pairs_per_shard,
+        "workers": options.workers,
+        "keep_text": options.keep_text,
+    }
+    part = options.part_numbers()
     try:
-        manifest = preparation.prepare(
-            make_paths_absolute(config_from_flags()).data,
-            folder,
-            pairs_per_shard=options.pairs_per_shard,
-            workers=options.workers,
-            keep_text=options.keep_text,
-        )
+        if options.vocabulary_only:
+            print(preparation.begin(data, folder, **how).describe())
+            return 0
+        if part is not None:
+            shards = preparation.write_part(data, folder, part, **how)
+            print(f"part {options.part}: its {len(shards)} shards are written")
+            return 0
+        if options.join:
+            manifest = preparation.join(data, folder)
+        else:
+            manifest = preparation.prepare(data, folder, **how)
     except Interrupted as stop:
         program.log(
             f"{stop}; finished shards are kept. The same command resumes from there."

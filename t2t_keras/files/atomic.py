@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import shutil
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +50,8 @@ def atomic_file(path: Path, mode: str = "wb", **settings: Any) -> Iterator[IO[An
         OSError: If the file cannot be written. After this and any other error or
             signal, an existing file is unchanged.
     """
-    temporary = _beside(path, f".{os.getpid()}.tmp")
+    # In containers of several hosts, all processes may have the same number.
+    temporary = _beside(path, f".{socket.gethostname()}.{os.getpid()}.tmp")
     with (
         name_in_errors(path),
         undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)),

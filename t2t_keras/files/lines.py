@@ -127,6 +127,11 @@ def _open_when_read(file: Any, path: str) -> Iterator[bytes]:
 
 def _open_text(file: Any, path: str) -> Iterator[bytes]:
     """Returns the lines of an open file, after a look at its first bytes."""
+    return _split_lines(*_recognize(file, path))
+
+
+def _recognize(file: Any, path: str) -> tuple[Any, str, str]:
+    """Returns an open file, decompressed, its path, and its kind of compression."""
     with _explained_faults(path):
         begin = file.peek(_FIRST_BYTES)
     kind = ""
@@ -141,7 +146,57 @@ def _open_text(file: Any, path: str) -> Iterator[bytes]:
                 f"{_title(path)} is {what}, but must be text in UTF-8, plain or "
                 f"compressed by gzip, xz or bzip2. Convert it, with {tool}."
             )
-    return _split_lines(file, path, kind)
+    return file, path, kind
+
+
+class TextBytes:
+    """Bytes of a file of text, decompressed; it must be closed.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UserError: As `open_input`; and `read`, for damage.
+    """
+
+    def __init__(self, path: str):
+        check_input(path)
+        self._path = path
+        with _explained_faults(path):
+            self._raw = open(path, "rb")
+        try:
+            self._file, _, self._kind = _recognize(self._raw, path)
+        except UserError:
+            self._raw.close()
+            raise
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the file can only be read from its beginning."""
+        return bool(self._kind)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file on the disk."""
+        return os.fstat(self._raw.fileno()).st_size
+
+    def seek(self, place: int) -> None:
+        """Continues at a byte of a file that is not compressed."""
+        self._file.seek(place)
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes, at most `size`; none at the end."""
+        with _explained_faults(self._path, self._kind):
+            return self._file.read(size)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._raw.close()
+
+
+def without_mark(begin: bytes) -> bytes:
+    """Returns the beginning of a file without a byte order mark."""
+    return begin.removeprefix(_MARK)
 
 
 def _split_lines(file: Any, path: str, kind: str) -> Iterator[bytes]:
@@ -210,6 +265,26 @@ def invalid_utf8_warning(invalid: int, lines: int) -> str:
     )
 
 
+def check_is_text(path: str, lines: int, invalid: int, with_nul: int) -> None:
+    """Raises `UserError` if too many lines of a file are no text in UTF-8.
+
+    Args:
+        path: The file.
+        lines: Number of its lines.
+        invalid: Number of them that are not valid UTF-8.
+        with_nul: Number of others that have NUL bytes.
+    """
+    if invalid + with_nul > max(1, lines * _MOST_BAD):
+        # Without a byte order mark, UTF-16 shows only in its NUL bytes.
+        encoding = "ISO-8859-1" if invalid >= with_nul else "UTF-16LE"
+        raise UserError(
+            f"{_title(path)} is not text in UTF-8: {invalid} of {lines} lines are not "
+            f"valid, and {with_nul} others have NUL bytes; at most {_MOST_BAD:.0%} are "
+            f"read. Convert it, for example with iconv -f {encoding} -t UTF-8, or "
+            "repair these lines."
+        )
+
+
 class CountedLines:
     """Iterator over lines that counts them, and those that are not valid UTF-8.
 
@@ -243,16 +318,7 @@ class CountedLines:
             self._check()
 
     def _check(self) -> None:
-        bad = self._invalid + self._with_nul
-        if bad > max(1, self._count * _MOST_BAD):
-            # Without a byte order mark, UTF-16 shows only in its NUL bytes.
-            encoding = "ISO-8859-1" if self._invalid >= self._with_nul else "UTF-16LE"
-            raise UserError(
-                f"{_title(self._path)} is not text in UTF-8: {self._invalid} of "
-                f"{self._count} lines are not valid, and {self._with_nul} others have "
-                f"NUL bytes; at most {_MOST_BAD:.0%} are read. Convert it, for example "
-                f"with iconv -f {encoding} -t UTF-8, or repair these lines."
-            )
+        check_is_text(self._path, self._count, self._invalid, self._with_nul)
 
     @property
     def warning(self) -> str:

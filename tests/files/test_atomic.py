@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_contents_of_files_and_published_folders_are_on_the_disk_first(
     assert journal.calls == [*contents, ("rename", "mine"), ("fsync", tmp_path.name)]
     journal.calls.clear()
     write_file(tmp_path / "file", b"1")
-    temporary = f".file.{os.getpid()}.tmp"
+    temporary = f".file.{socket.gethostname()}.{os.getpid()}.tmp"
     moved = [("rename", temporary), ("fsync", tmp_path.name)]
     assert journal.calls == [("fsync", temporary), *moved]
 

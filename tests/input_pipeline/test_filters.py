@@ -13,9 +13,9 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.corpora import corpus as corpora
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
+from t2t_keras.input_pipeline.corpora.filtered import PairFilters
 from t2t_keras.input_pipeline.corpora.filters import (
     IsDuplicate,
-    PairFilters,
     exceeds_length_ratio,
     has_markup,
     has_other_numbers,

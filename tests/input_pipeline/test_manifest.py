@@ -1,6 +1,7 @@
 """Records: equal to the same corpus in memory; damage is reported."""
 
 import dataclasses
+import hashlib
 import itertools
 import json
 
@@ -20,10 +21,10 @@ from t2t_keras.input_pipeline.records.manifest import (
     text_files,
     verify_records,
 )
-from t2t_keras.input_pipeline.records.shards import open_shard, write_shard
-from t2t_keras.input_pipeline.records.tokenized import (
-    TokenizationReport,
-    TokenizedChunk,
+from t2t_keras.input_pipeline.records.shards import (
+    ShardContent,
+    open_shard,
+    write_shard,
 )
 from tests.input_pipeline.made_up import random_corpus
 
@@ -45,9 +46,9 @@ def folder(corpus, vocabulary, tmp_path):
         source, target = (
             side.gather(indices)[0] for side in (corpus.source, corpus.target)
         )
-        report = TokenizationReport(end - begin, 0, 0, len(source), len(target))
-        chunk = TokenizedChunk((source, target), corpus.lengths[begin:end], report)
-        shards.append(write_shard(tmp_path, number, chunk, end - begin))
+        decisions = np.zeros(end - begin, np.uint8)
+        content = ShardContent((source, target), corpus.lengths[begin:end], decisions)
+        shards.append(write_shard(tmp_path, number, content, "d" * 64))
     vocabulary.save(tmp_path / "vocabulary.model")
     (tmp_path / "dev.source").write_text("a\nb\n")
     (tmp_path / "dev.target").write_text("A\nB\n")
@@ -55,15 +56,17 @@ def folder(corpus, vocabulary, tmp_path):
     spec = RecordSpec(
         settings={"max_length": 24, "train_source": ["a", "b"], "dataset": None},
         corpus="made up",
-        fingerprint="f" * 64,
-        text_pairs=len(corpus),
+        text_lines=len(corpus),
+        text_sha256="f" * 64,
         vocabulary_size=vocabulary.size,
         vocabulary_sha256=vocabulary.sha256,
         pairs_per_shard=31,
         max_length=24,
     )
-    texts = {"dev": open_parallel_text([source], [target]).report.sha256}
-    manifest = Manifest(spec, corpus.report, tuple(shards), texts)
+    texts = {"dev": open_parallel_text([source], [target]).sha256()}
+    manifest = Manifest(
+        spec, "2-" + "e" * 64, 130, corpus.report, {}, tuple(shards), texts
+    )
     (tmp_path / "making.json").write_text(spec.to_json())
     (tmp_path / "manifest.json").write_text(manifest.to_json())
     return tmp_path
@@ -132,10 +135,53 @@ def test_damaged_fields_are_named(folder, name):
             read(folder)
 
 
+def make_old(folder):
+    """Turns records into those of release 0.9, as its sources describe them."""
+    for path in sorted(folder.glob("train-*")):
+        lengths = np.load(path / "lengths.npy").astype(np.int32)
+        np.save(path / "lengths.npy", lengths)
+        for name in ("starts.npy", "decisions.npy"):
+            (path / name).unlink()
+        fields = json.loads((path / "shard.json").read_text())
+        del fields["making"]
+        fields["sha256"] = {
+            name: hashlib.sha256((path / name).read_bytes()).hexdigest()
+            for name in ("source.npy", "target.npy", "lengths.npy")
+        }
+        (path / "shard.json").write_text(json.dumps(fields))
+    making = json.loads((folder / "making.json").read_text())
+    making.update(fingerprint="a" * 64, text_pairs=making["text_lines"], format=1)
+    del making["text_lines"], making["text_sha256"]
+    (folder / "making.json").write_text(json.dumps(making))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    shards = [
+        json.loads((folder / each["name"] / "shard.json").read_text())
+        for each in manifest["shards"]
+    ]
+    kept = {name: manifest[name] for name in ("report", "texts")}
+    manifest = {"making": making, **kept, "shards": shards}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_records_of_earlier_releases_are_read(folder, corpus):
+    make_old(folder)
+    manifest = verify_records(folder)
+    assert manifest.fingerprint == "a" * 64
+    assert (manifest.text_pairs, manifest.filters) == (130, {})
+    assert read_spec(folder) == manifest.spec
+    records = open_records(folder, manifest)
+    np.testing.assert_array_equal(records.lengths, corpus.lengths)
+    indices = np.random.default_rng(5).permutation(130)
+    for side in ("source", "target"):
+        gathered = getattr(records, side).gather(indices)[0]
+        expected = getattr(corpus, side).gather(indices)[0]
+        np.testing.assert_array_equal(gathered, expected)
+
+
 def test_another_format_is_refused(folder):
-    spec = dataclasses.replace(read_spec(folder), format=2)
+    spec = dataclasses.replace(read_spec(folder), format=3)
     (folder / "making.json").write_text(spec.to_json())
-    with pytest.raises(UserError, match=r"is of format 2, and this release reads 1"):
+    with pytest.raises(UserError, match=r"of format 3, and this release reads 1 and 2"):
         read_spec(folder)
 
 

@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import hashlib
 import lzma
 import os
 import re
@@ -142,15 +143,20 @@ def test_invalid_utf8_is_replaced_and_counted(write):
 
 
 def test_the_hash_is_of_the_pairs(write):
-    def sha256(source, target):
+    def hashes(source, target):
         files = write("h.en", source), write("h.de", target)
-        return open_parallel_text([files[0]], [files[1]]).report.sha256
+        text = open_parallel_text([files[0]], [files[1]])
+        return text.report.fingerprint, text.sha256()
 
-    same = sha256("a\nb\n", "c\nd\n")
-    assert same == sha256("a\r\n\nb", "c\nx\nd\n")
-    others = [sha256("a\nb\n", "d\nc\n"), sha256("b\na\n", "c\nd\n"), sha256("a", "c")]
-    assert len({same, *others}) == 4
-    assert sha256("ab", "c") != sha256("a", "bc")
+    same = hashes("a\nb\n", "c\nd\n")
+    assert same == hashes("a\r\n\nb", "c\nx\nd\n")
+    # That of releases up to 0.9.
+    assert same[1] == hashlib.sha256(b"a\nc\nb\nd\n").hexdigest()
+    others = [hashes("a\nb\n", "d\nc\n"), hashes("b\na\n", "c\nd\n"), hashes("a", "c")]
+    for old_and_new in zip(same, *others, strict=True):
+        assert len(set(old_and_new)) == 4
+    for one, other in zip(hashes("ab", "c"), hashes("a", "bc"), strict=True):
+        assert one != other
 
 
 @pytest.mark.parametrize(

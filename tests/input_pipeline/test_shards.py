@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,28 +12,29 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records.shards import (
     DamagedShardError,
+    ShardContent,
     check_shard,
     open_shard,
+    read_content,
     read_lines,
     read_metadata,
-    remove_unfinished,
+    without_lines,
     write_shard,
 )
-from t2t_keras.input_pipeline.records.tokenized import (
-    TokenizationReport,
-    TokenizedChunk,
-)
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 
-CHUNK = TokenizedChunk(
+# Six lines: two kept, one too long, two empty ones, one rejected.
+CONTENT = ShardContent(
     (np.array([5, 60_000, 1, 8, 1], np.uint16), np.array([7, 1, 9, 1], np.uint16)),
     np.array([[3, 2], [2, 2]], np.int32),
-    TokenizationReport(2, 1, 3, 5, 4),
+    np.array([0, 1, 3, 2, 0, 4], np.uint8),
 )
+MAKING = "d" * 64
 
 
 @pytest.fixture
 def metadata(tmp_path):
-    return write_shard(tmp_path, 7, CHUNK, text_pairs=6)
+    return write_shard(tmp_path, 7, CONTENT, MAKING)
 
 
 @pytest.fixture
@@ -45,16 +45,47 @@ def path(tmp_path, metadata):
 def test_what_is_written_comes_back(path, metadata):
     shard = open_shard(path, metadata)
     for side in (0, 1):
-        np.testing.assert_array_equal(shard.tokens[side], CHUNK.tokens[side])
+        np.testing.assert_array_equal(shard.tokens[side], CONTENT.tokens[side])
         assert shard.tokens[side].dtype == np.uint16
-    np.testing.assert_array_equal(shard.lengths, CHUNK.lengths)
+    np.testing.assert_array_equal(shard.lengths, CONTENT.lengths)
     check_shard(path, metadata)
+
+
+def test_lengths_take_two_bytes_if_they_can(tmp_path):
+    for longest, dtype in ((65_535, np.uint16), (65_536, np.int32)):
+        ids = np.ones(longest, np.int32)
+        content = ShardContent(
+            (ids, ids[:2]), np.array([[longest, 2]]), np.zeros(1, np.uint8)
+        )
+        metadata = write_shard(tmp_path, longest, content, MAKING)
+        shard = open_shard(tmp_path / metadata.name, metadata)
+        assert shard.lengths.dtype == dtype
+        assert shard.lengths.tolist() == [[longest, 2]]
+
+
+def test_dropping_lines_leaves_the_others(tmp_path):
+    text = (b"a b\n\xff\r x\n", b"c\nd\n")
+    content = dataclasses.replace(CONTENT, text=text)
+    metadata = write_shard(tmp_path, 0, content, MAKING)
+    stored = read_content(tmp_path / metadata.name, metadata)
+    # The first pair, a line that was empty, and one that another filter rejected.
+    is_dropped = np.array([1, 0, 0, 1, 0, 1], bool)
+    left = without_lines(stored, is_dropped, 9)
+    assert left.decisions.tolist() == [9, 1, 3, 9, 0, 9]
+    assert [side.tolist() for side in left.tokens] == [[8, 1], [9, 1]]
+    assert left.lengths.tolist() == [[2, 2]]
+    assert left.text == (b"\xff\r x\n", b"d\n")
+    metadata = write_shard(tmp_path, 0, left, MAKING, replaces=True)
+    assert metadata.report == TokenizationReport(1, 1, 1, 2, 2, 3)
+    check_shard(tmp_path / metadata.name, metadata)
+    assert os.listdir(tmp_path) == [metadata.name]
 
 
 def test_text_is_read_back_and_checked(tmp_path):
     lines = [[b"a b", b"\xff"], [b"c", b"d"]]
     sides = [b"".join(line + b"\n" for line in side) for side in lines]
-    metadata = write_shard(tmp_path, 7, CHUNK, 6, (sides[0], sides[1]))
+    content = dataclasses.replace(CONTENT, text=(sides[0], sides[1]))
+    metadata = write_shard(tmp_path, 7, content, MAKING)
     path = tmp_path / metadata.name
     assert metadata.has_text
     assert read_metadata(path) == metadata
@@ -90,7 +121,8 @@ def test_tokens_stay_on_disk(path, metadata):
 def test_the_metadata_are_in_the_folder_of_the_shard(path, metadata):
     assert read_metadata(path) == metadata
     assert (metadata.name, metadata.text_pairs) == ("train-00007", 6)
-    assert metadata.report == CHUNK.report
+    assert metadata.making == MAKING
+    assert metadata.report == TokenizationReport(2, 1, 2, 5, 4, 1)
     assert set(os.listdir(path)) == {"shard.json", *metadata.sha256}
     for name, expected in metadata.sha256.items():
         assert hashlib.sha256((path / name).read_bytes()).hexdigest() == expected
@@ -99,9 +131,10 @@ def test_the_metadata_are_in_the_folder_of_the_shard(path, metadata):
 
 def test_a_shard_of_which_nothing_was_kept(tmp_path):
     none = np.zeros(0, np.uint16)
-    report = TokenizationReport(0, 4, 0, 0, 0)
-    chunk = TokenizedChunk((none, none), np.zeros([0, 2], np.int32), report)
-    metadata = write_shard(tmp_path, 0, chunk, text_pairs=4)
+    decisions = np.full(4, 3, np.uint8)
+    content = ShardContent((none, none), np.zeros([0, 2], np.int32), decisions)
+    metadata = write_shard(tmp_path, 0, content, MAKING)
+    assert metadata.report == TokenizationReport(0, 4, 0, 0, 0)
     check_shard(tmp_path / metadata.name, metadata)
     assert open_shard(tmp_path / metadata.name, metadata).lengths.shape == (0, 2)
 
@@ -156,30 +189,5 @@ def test_a_shard_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(OSError, match="No space"):
-        write_shard(tmp_path, 0, CHUNK, text_pairs=6)
+        write_shard(tmp_path, 0, CONTENT, MAKING)
     assert os.listdir(tmp_path) == []
-
-
-def test_a_damaged_shard_is_replaced(tmp_path, path):
-    (path / "source.npy").write_bytes(b"")
-    (path / "stray").write_bytes(b"")
-    more = dataclasses.replace(CHUNK, report=TokenizationReport(2, 0, 0, 5, 4))
-    metadata = write_shard(tmp_path, 7, more, text_pairs=2)
-    check_shard(path, metadata)
-    assert read_metadata(path) == metadata
-    assert os.listdir(tmp_path) == ["train-00007"]
-
-
-def test_what_a_kill_left_is_removed(tmp_path, path, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "rename", killed)
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
-    with pytest.raises(KeyboardInterrupt):
-        write_shard(tmp_path, 8, CHUNK, text_pairs=6)
-    monkeypatch.undo()
-    assert len(os.listdir(tmp_path)) == 2
-    remove_unfinished(tmp_path)
-    assert os.listdir(tmp_path) == ["train-00007"]
-    check_shard(path, read_metadata(path))

@@ -8,6 +8,7 @@ Shapes: N pairs, n of a batch.
 """
 
 import dataclasses
+import functools
 import logging
 import os
 import tempfile
@@ -19,6 +20,7 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
+from t2t_keras.input_pipeline.batches.drawing import PieceSampler, TextPiece
 from t2t_keras.input_pipeline.batches.mixture import (
     EpochBatching,
     JoinedSentences,
@@ -26,17 +28,11 @@ from t2t_keras.input_pipeline.batches.mixture import (
 )
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
-from t2t_keras.input_pipeline.records.encoders import (
-    Draws,
-    EncodedPiece,
-    Encoders,
-    Pace,
-    Piece,
-    PieceEncoder,
-)
+from t2t_keras.input_pipeline.records.process_pool import Pace, ProcessPool
 from t2t_keras.input_pipeline.records.tokenized import (
     Sentences,
     TokenizationReport,
+    TokenizedChunk,
     TokenizedCorpus,
     TokenizedSide,
 )
@@ -96,7 +92,7 @@ class SampledCorpus:
             cores = len(os.sched_getaffinity(0))
             workers = min(cores, len(corpus) // _PAIRS_PER_PROCESS)
         self._workers = workers
-        self._encoder: PieceEncoder | None = None
+        self._sampler: PieceSampler | None = None
         self._lock = threading.Lock()
         self._drawn: dict[int, TokenizedCorpus] = {}
         self._limits = max_length, max_length
@@ -155,13 +151,13 @@ class SampledCorpus:
         dtype = np.dtype(np.uint16)
         try:
             with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as target:
-                for encoded in self._encode_pieces(self._pieces(epoch)):
-                    source_ids, target_ids = encoded.chunk.tokens
+                for piece, chunk in self._encode_pieces(self._pieces(epoch)):
+                    source_ids, target_ids = chunk.tokens
                     source.write(source_ids.tobytes())
                     target.write(target_ids.tobytes())
                     dtype = source_ids.dtype
-                    lengths.append(encoded.chunk.lengths)
-                    pace.add(encoded.text_pairs)
+                    lengths.append(chunk.lengths)
+                    pace.add(len(piece.source))
                     if not is_told and pace.seconds >= _SECONDS_UNTIL_PROGRESS:
                         logger.info(
                             f"segmenting an epoch: {pace.describe()}  "
@@ -187,26 +183,29 @@ class SampledCorpus:
                 f"{pairs:,} now. Do not change it while a run trains on it."
             )
 
-    def _pieces(self, epoch: int) -> Iterator[Piece]:
+    def _pieces(self, epoch: int) -> Iterator[TextPiece]:
         """Yields the text, each piece with the key of its draws."""
         for part, text in enumerate(self._corpus.texts):
             first = 0
             for source, target in text.open_lines():
-                draws = Draws(self._seed, epoch, part, first, text.prefix, self._limits)
-                yield Piece(0, source, target, draws)
+                key = self._seed, epoch, part, first, text.prefix, self._limits
+                yield TextPiece(source, target, *key)
                 first += len(source)
 
-    def _encode_pieces(self, pieces: Iterator[Piece]) -> Iterator[EncodedPiece]:
+    def _encode_pieces(
+        self, pieces: Iterator[TextPiece]
+    ) -> Iterator[tuple[TextPiece, TokenizedChunk]]:
+        make = functools.partial(
+            PieceSampler, self._vocabulary, self._max_length, self._rate
+        )
         if self._workers:
-            with Encoders(
-                self._vocabulary, self._max_length, self._workers, self._rate
-            ) as encoders:
-                yield from encoders.encode(pieces)
+            with ProcessPool(make, self._workers) as pool:
+                yield from pool.map(pieces)
             return
-        if self._encoder is None:  # it remembers words from epoch to epoch
-            self._encoder = PieceEncoder(self._vocabulary, self._max_length, self._rate)
+        if self._sampler is None:  # it remembers words from epoch to epoch
+            self._sampler = make()
         for piece in pieces:
-            yield EncodedPiece(piece, self._encoder.encode(piece))
+            yield piece, self._sampler(piece)
 
 
 def _map_side(file: Any, dtype: np.dtype, lengths: np.ndarray) -> TokenizedSide:

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora.fingerprints import is_same_text
 from t2t_keras.input_pipeline.corpora.parallel_text import (
     TreeReader,
     open_parallel_text,
@@ -51,6 +52,8 @@ class CorpusSplit:
     """None where only reading all pairs would tell."""
     fingerprint: str
     """Hash of the pairs of files, or of a dataset's name, version and sizes."""
+    open_old_fingerprint: Callable[[], str]
+    """Returns the fingerprint that releases up to 0.9 stored; it may read the text."""
     warnings: tuple[str, ...] = ()
     """Warnings to log before training on the split."""
     open_lines: Callable[[], Iterator[TextChunk]] | None = None
@@ -59,6 +62,10 @@ class CorpusSplit:
     """[pairs before filters] bool; None if no filter was applied."""
     left_out: TokenizationReport = dataclasses.field(default_factory=TokenizationReport)
     """Lines that `open_chunks` leaves out."""
+
+    def has_fingerprint(self, stored: str) -> bool:
+        """Returns whether a stored fingerprint is that of these pairs."""
+        return is_same_text(stored, self.fingerprint, self.open_old_fingerprint)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,13 +177,14 @@ def _file_corpus(
     splits = {
         name: CorpusSplit(
             open_pairs=functools.partial(
-                chunk_pairs, functools.partial(_file_chunks, text.pairs)
+                chunk_pairs, functools.partial(file_chunks, text.pairs)
             ),
-            open_chunks=functools.partial(_file_chunks, text.pairs),
+            open_chunks=functools.partial(file_chunks, text.pairs),
             num_pairs=text.report.pairs,
-            fingerprint=text.report.sha256,
+            fingerprint=text.report.fingerprint,
+            open_old_fingerprint=text.sha256,
             warnings=tuple(f"{name}: {line}" for line in text.report.warnings()),
-            open_lines=functools.partial(_file_chunks, text.lines),
+            open_lines=functools.partial(file_chunks, text.lines),
             left_out=TokenizationReport(dropped_empty=text.report.dropped_empty),
         )
         for name, text in texts.items()
@@ -184,7 +192,7 @@ def _file_corpus(
     return Corpus("text files", MappingProxyType(splits))
 
 
-def _file_chunks(
+def file_chunks(
     open_lines: Callable[[], Iterator[tuple[bytes, bytes]]],
 ) -> Iterator[TextChunk]:
     """Yields pairs of lines, many at a time."""
@@ -260,10 +268,12 @@ def _dataset_corpus(source: TfdsSource, read_trees: TreeReader | None) -> Corpus
                 _tree_chunks, open_pairs, trees_name, read_trees
             )
             open_pairs = functools.partial(chunk_pairs, open_chunks)
+        fingerprint = source.fingerprint(their_name)
         splits[name] = CorpusSplit(
             open_pairs=open_pairs,
             open_chunks=open_chunks,
             num_pairs=source.num_pairs(their_name),
-            fingerprint=source.fingerprint(their_name),
+            fingerprint=fingerprint,
+            open_old_fingerprint=functools.partial(str, fingerprint),
         )
     return Corpus(source.name, MappingProxyType(splits))

@@ -3,43 +3,34 @@
 A filter sees normalized text and decides for each pair alone, except that a duplicate
 is a pair that has occurred before. So the order of the filters does not change which
 pairs are kept, only the counts: a pair counts for the first filter that rejects it.
-
-The text is read once to decide, and one byte per pair keeps the decisions.
+No TensorFlow is imported.
 
 Shapes: n pairs of a chunk.
 """
 
 import collections
-import dataclasses
 import functools
 import hashlib
-import itertools
-import logging
 import operator
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from html.entities import html5
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from t2t_keras.errors import UserError, require_extra
-from t2t_keras.input_pipeline.corpora.corpus import (
-    Corpus,
-    CorpusSplit,
-    TextChunk,
-    chunk_pairs,
-)
 from t2t_keras.text.language_detection import LanguageDetector
 from t2t_keras.text.languages import base_language
-from t2t_keras.text.normalization import normalize
-
-logger = logging.getLogger(__name__)
 
 ChunkFilter: TypeAlias = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 """Function of n sources and n targets, which returns [n] bool: True to reject."""
+
+FilterMakers: TypeAlias = Mapping[str, Callable[[], ChunkFilter]]
+"""Function that returns each filter, for a new corpus, by the filter's item of
+--filter. Other processes can get them."""
 
 # Script of the letters of each language, as Unicode names them, and language codes.
 _SCRIPTS: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -124,6 +115,16 @@ def is_copied(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
     return _by_pair(operator.eq)(sources, targets)
 
 
+def copied() -> ChunkFilter:
+    """Returns a filter of pairs whose target is the source."""
+    return is_copied
+
+
+def other_numbers() -> ChunkFilter:
+    """Returns a filter of pairs whose sides have different numbers."""
+    return has_other_numbers
+
+
 class IsDuplicate:
     """Filter of pairs that have occurred before, which keeps the first of each.
 
@@ -137,12 +138,7 @@ class IsDuplicate:
 
     def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
         """Returns whether each pair has occurred, and remembers all of them."""
-        pairs = zip(sources, targets, strict=True)
-        digests = [
-            hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
-            for source, target in pairs
-        ]
-        hashes = np.frombuffer(b"".join(digests), np.uint64)
+        hashes = self.hash_pairs(sources, targets)
         is_old = np.ones(len(hashes), bool)
         is_old[np.unique(hashes, return_index=True)[1]] = False
         for run in self._runs:
@@ -151,6 +147,15 @@ class IsDuplicate:
         if not is_old.all():
             self._remember(hashes[~is_old])
         return is_old
+
+    @staticmethod
+    def hash_pairs(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        """Returns the hash of each pair, [n] uint64."""
+        digests = [
+            hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        return np.frombuffer(b"".join(digests), np.uint64)
 
     def _remember(self, hashes: np.ndarray) -> None:
         # Runs of similar sizes are merged, so there are few and each is sorted rarely.
@@ -276,125 +281,49 @@ def _count_numbers(text: str) -> collections.Counter[int]:
     return collections.Counter(map(int, _DIGITS.findall(without)))
 
 
-class PairFilters:
-    """Filters of the training text of one or more corpora.
+def first_rejections(
+    filters: Sequence[ChunkFilter | None],
+    sources: Sequence[str],
+    targets: Sequence[str],
+) -> np.ndarray:
+    """Returns the number of the first filter that rejects each pair, [n]; -1 for none.
 
     Args:
-        filters: Name of each filter, and a function that returns it for a new corpus.
-        rejected: File for the rejected pairs; None for none.
+        filters: In their order; None for one that is passed over.
+        sources: n normalized texts.
+        targets: n normalized texts.
     """
-
-    def __init__(
-        self,
-        filters: Mapping[str, Callable[[], ChunkFilter]],
-        rejected: IO[str] | None = None,
-    ):
-        self._filters = filters
-        self._rejected = rejected
-        self._empty_table = ""
-
-    def apply(self, corpus: Corpus, prefix: str = "") -> Corpus:
-        """Returns the corpus without the rejected pairs of its training text.
-
-        Args:
-            corpus: One without training text is returned unchanged.
-            prefix: Begins the line numbers of rejected pairs in the file.
-        """
-        if not self._filters or "train" not in corpus.splits:
-            return corpus
-        train = corpus.splits["train"]
-        counts = dict.fromkeys(self._filters, 0)
-        is_kept = np.frombuffer(self._decide(train, counts, prefix), np.bool_)
-        kept = int(is_kept.sum())
-        table = _count_table(corpus.name, len(is_kept), counts, kept)
-        logger.info(table)
-        if not kept:
-            self._empty_table = table
-        open_chunks = functools.partial(_kept_chunks, train.open_chunks, is_kept)
-        identity = train.fingerprint.encode() + is_kept.tobytes()
-        filtered = dataclasses.replace(
-            train,
-            open_pairs=functools.partial(chunk_pairs, open_chunks),
-            open_chunks=open_chunks,
-            open_lines=None,
-            num_pairs=kept,
-            fingerprint=hashlib.sha256(identity).hexdigest(),
-            is_kept=is_kept,
-            left_out=dataclasses.replace(
-                train.left_out, dropped_by_filters=len(is_kept) - kept
-            ),
+    rejected_by = np.full(len(sources), -1)
+    for place, reject in enumerate(filters):
+        left = np.flatnonzero(rejected_by < 0)
+        if reject is None or not len(left):
+            continue
+        numbers = left.tolist()
+        is_rejected = reject(
+            [sources[i] for i in numbers], [targets[i] for i in numbers]
         )
-        return dataclasses.replace(corpus, splits={**corpus.splits, "train": filtered})
-
-    def check_any_left(self) -> None:
-        """Raises `UserError` if all pairs of a corpus have been rejected."""
-        if self._empty_table:
-            raise UserError(
-                f"No sentence pair is left to train on: {self._empty_table}\n"
-                "Leave a filter out, or check that the files are parallel and their "
-                "languages right. --rejected=FILE writes the rejected pairs."
-            )
-
-    def _decide(
-        self, split: CorpusSplit, counts: dict[str, int], prefix: str
-    ) -> bytearray:
-        """Returns a byte per pair, 1 to keep it, and adds to the counts."""
-        filters = {name: make() for name, make in self._filters.items()}
-        decisions = bytearray()
-        for numbers, sources, targets in _numbered_chunks(split):
-            reasons = np.full(len(sources), -1)
-            for place, (name, reject) in enumerate(filters.items()):
-                left = np.flatnonzero(reasons < 0)
-                rejected = left[
-                    reject([sources[i] for i in left], [targets[i] for i in left])
-                ]
-                reasons[rejected] = place
-                counts[name] += len(rejected)
-            decisions += (reasons < 0).tobytes()
-            if self._rejected is None:
-                continue
-            for i in np.flatnonzero(reasons >= 0):
-                name = list(filters)[reasons[i]]
-                fields = f"{prefix}{numbers[i]}", name, sources[i], targets[i]
-                self._rejected.write("\t".join(fields) + "\n")
-        return decisions
+        rejected_by[left[is_rejected]] = place
+    return rejected_by
 
 
-def _kept_chunks(
-    open_chunks: Callable[[], Iterator[TextChunk]], is_kept: np.ndarray
-) -> Iterator[TextChunk]:
-    """Yields the pairs that are kept, many at a time."""
-    first = 0
-    for source, target in open_chunks():
-        own = is_kept[first : first + len(source)]
-        first += len(source)
-        yield (
-            list(itertools.compress(source, own)),
-            list(itertools.compress(target, own)),
-        )
-
-
-def _numbered_chunks(
-    split: CorpusSplit,
-) -> Iterator[tuple[list[int], list[str], list[str]]]:
-    """Yields the pairs of a split, normalized, with the numbers of their lines."""
-    number = 0
-    for source, target in (split.open_lines or split.open_chunks)():
-        pairs = list(zip(map(normalize, source), map(normalize, target), strict=True))
-        numbered = list(enumerate(pairs, number + 1))
-        number += len(pairs)
-        if split.open_lines is not None:  # lines that `open_chunks` leaves out
-            numbered = [(i, pair) for i, pair in numbered if all(pair)]
-        yield (
-            [i for i, _ in numbered],
-            [one for _, (one, _) in numbered],
-            [other for _, (_, other) in numbered],
-        )
-
-
-def _count_table(name: str, pairs: int, counts: Mapping[str, int], kept: int) -> str:
+def count_table(name: str, pairs: int, counts: Mapping[str, int], kept: int) -> str:
+    """Returns the number of pairs that each filter rejected, a line each."""
     rows = {**counts, "kept": kept}
     width = max(map(len, rows))
     lines = [f"filters of the {pairs:,} training pairs of {name} rejected"]
     lines += [f"  {each:<{width}}  {count:>12,}" for each, count in rows.items()]
     return "\n".join(lines)
+
+
+def none_left_error(table: str) -> UserError:
+    """Returns the error for a corpus of which the filters leave no pair."""
+    return UserError(
+        f"No sentence pair is left to train on: {table}\n"
+        "Leave a filter out, or check that the files are parallel and their "
+        "languages right. --rejected=FILE writes the rejected pairs."
+    )
+
+
+def rejected_row(line: str, name: str, source: str, target: str) -> str:
+    """Returns the line of a rejected pair in the file of --rejected."""
+    return f"{line}\t{name}\t{source}\t{target}\n"

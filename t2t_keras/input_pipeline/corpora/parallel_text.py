@@ -17,20 +17,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.lines import (
     CountedLines,
+    chunks,
     invalid_utf8_warning,
     is_utf8,
     open_input,
     text_suffix,
 )
 from t2t_keras.files.paths import expand
+from t2t_keras.input_pipeline.corpora.fingerprints import fingerprint_of, hash_pairs
 from t2t_keras.text.languages import language_name
 from t2t_keras.text.normalization import is_blank
 
 # Lines of a table that tell its format.
 _FIRST_ROWS = 1000
+_LINES_AT_ONCE = 1024
 _QUOTED = re.compile(rb'(?s)".*"')
 # What a header of a table of sentence pairs is made of, besides codes and names of
 # its languages.
@@ -55,8 +60,8 @@ class ParallelTextReport:
     """Lines without text on one side or both."""
     invalid_utf8: int
     """Lines with ill-formed UTF-8 on either side, which becomes U+FFFD."""
-    sha256: str
-    """Hash of all pairs, in order."""
+    fingerprint: str
+    """Hash of all pairs, in order; see `fingerprints`."""
     format_warnings: tuple[str, ...] = ()
     """Warnings about tables that are not of plain sentences."""
 
@@ -88,13 +93,23 @@ class ParallelText:
         """Yields source and target of all lines, well-formed UTF-8."""
         paths = self.source_paths, self.target_paths
         for source, target in _line_pairs(*paths, self.read_trees, _lines):
-            yield _repair(source), _repair(target)
+            yield repair(source), repair(target)
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
         """Yields source and target of the lines on which neither is empty."""
         for source, target in self.lines():
             if not (is_blank(source) or is_blank(target)):
                 yield source, target
+
+    def sha256(self) -> str:
+        """Returns the hash of the text of all pairs, in order.
+
+        It is the fingerprint of releases up to 0.9, and takes another pass.
+        """
+        digest = hashlib.sha256()
+        for pair in self.pairs():
+            digest.update(b"%b\n%b\n" % pair)
+        return digest.hexdigest()
 
 
 def open_parallel_text(
@@ -120,28 +135,35 @@ def open_parallel_text(
             together have different numbers of lines, a line of a TSV file has not
             exactly two columns, or a tree cannot be parsed.
     """
-    source_paths, target_paths = _expand_patterns(source), _expand_patterns(target)
-    _check_sides(source_paths, target_paths)
-    _check_read_twice((*source_paths, *target_paths))
+    source_paths, target_paths = expand_patterns(source), expand_patterns(target)
+    check_sides(source_paths, target_paths)
+    check_read_twice((*source_paths, *target_paths))
     if read_trees is None:
         _check_no_trees(source_paths)
-    digest = hashlib.sha256()
     lines = pairs = invalid = 0
     paths = source_paths, target_paths
-    for source_line, target_line in _line_pairs(*paths, read_trees, _checked_lines):
-        lines += 1
-        texts = _repair(source_line), _repair(target_line)
-        invalid += texts != (source_line, target_line)
-        if not any(map(is_blank, texts)):
-            pairs += 1
-            digest.update(b"%b\n%b\n" % texts)
+
+    def hashes() -> Iterator[np.ndarray]:
+        nonlocal lines, pairs, invalid
+        read = _line_pairs(*paths, read_trees, _checked_lines)
+        for chunk in chunks(read, _LINES_AT_ONCE):
+            texts = [(repair(one), repair(other)) for one, other in chunk]
+            lines += len(chunk)
+            if texts != chunk:
+                changed = (a != b for a, b in zip(texts, chunk, strict=True))
+                invalid += sum(changed)
+            kept = [pair for pair in texts if not any(map(is_blank, pair))]
+            pairs += len(kept)
+            yield hash_pairs(*zip(*kept, strict=True)) if kept else np.zeros(0, "<u8")
+
+    fingerprint = fingerprint_of(hashes())
     report = ParallelTextReport(
         lines=lines,
         pairs=pairs,
         dropped_empty=lines - pairs,
         invalid_utf8=invalid,
-        sha256=digest.hexdigest(),
-        format_warnings=tuple(_format_warnings(source_paths, languages)),
+        fingerprint=fingerprint,
+        format_warnings=tuple(format_warnings(source_paths, languages)),
     )
     return ParallelText(source_paths, target_paths, report, read_trees)
 
@@ -159,13 +181,13 @@ def read_parallel_text(
         UserError: At once if a file is missing; while reading, for the other faults
             of `open_parallel_text`.
     """
-    source_paths = _expand_patterns([source])
-    target_paths = () if target is None else _expand_patterns([target])
-    _check_sides(source_paths, target_paths)
-    _check_read_twice((*source_paths, *target_paths))
+    source_paths = expand_patterns([source])
+    target_paths = () if target is None else expand_patterns([target])
+    check_sides(source_paths, target_paths)
+    check_read_twice((*source_paths, *target_paths))
     _check_no_trees(source_paths)
     lines = _line_pairs(source_paths, target_paths, None, _lines)
-    return ((_repair(one), _repair(other)) for one, other in lines)
+    return ((repair(one), repair(other)) for one, other in lines)
 
 
 def read_lines(paths: Sequence[str | Path]) -> Iterator[bytes]:
@@ -174,11 +196,11 @@ def read_lines(paths: Sequence[str | Path]) -> Iterator[bytes]:
     Raises:
         UserError: If a file is missing, or cannot be read.
     """
-    for path in _expand_patterns(paths):
+    for path in expand_patterns(paths):
         yield from _lines(path)
 
 
-def _expand_patterns(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
+def expand_patterns(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
     """Returns the files of paths and glob patterns, sorted within each pattern."""
     paths: list[Path] = []
     for pattern in map(str, patterns):
@@ -204,7 +226,8 @@ def _explain_missing(path: Path) -> str:
     return f"The file {path} does not exist.{did_you_mean(path.name, names)}"
 
 
-def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
+def check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
+    """Raises `UserError` if source and target files do not belong together."""
     is_both = [holds_both_sides(path) for path in source]
     if not source:
         raise UserError("No source files are given. Name one or more.")
@@ -232,7 +255,8 @@ def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
         )
 
 
-def _check_read_twice(paths: Sequence[Path]) -> None:
+def check_read_twice(paths: Sequence[Path]) -> None:
+    """Raises `UserError` if a path is that of a pipe or a device."""
     for path in paths:
         if not path.is_file():
             raise UserError(
@@ -293,27 +317,43 @@ def _matched_lines(
         source_count = number + (source_line is not None) + sum(1 for _ in source_lines)
         target_count = number + (target_line is not None) + sum(1 for _ in target_lines)
         if source_count != target_count:
-            raise UserError(
-                f"{source} has {source_count} lines, but {target} has {target_count}. "
-                "Line i of one must translate line i of the other: find where they "
-                "part, or make the files again from one list of pairs."
-            )
+            raise other_line_count_error(source, target, source_count, target_count)
         return
+
+
+def other_line_count_error(
+    source: Path, target: Path, source_lines: int, target_lines: int
+) -> UserError:
+    """Returns the error for files of different numbers of lines."""
+    return UserError(
+        f"{source} has {source_lines} lines, but {target} has {target_lines}. Line i "
+        "of one must translate line i of the other: find where they part, or make the "
+        "files again from one list of pairs."
+    )
 
 
 def _columns(
     path: Path, read: Callable[[Path], Iterator[bytes]]
 ) -> Iterator[tuple[bytes, bytes]]:
     for number, line in enumerate(read(path), start=1):
-        columns = line.split(b"\t")
-        if len(columns) != 2 and is_blank(line):
-            columns = [b"", b""]
-        if len(columns) != 2:
-            raise UserError(
-                f"{path}, line {number}: a line must have 2 columns, source and "
-                f"target with one tab between them. Received: {len(columns)}"
-            )
-        yield columns[0], columns[1]
+        yield check_columns(path, number, line)
+
+
+def check_columns(path: Path | str, number: int, line: bytes) -> tuple[bytes, bytes]:
+    """Returns both columns of a line of a TSV file; empty ones of a blank line.
+
+    Raises:
+        UserError: If it has not exactly two.
+    """
+    columns = line.split(b"\t")
+    if len(columns) != 2 and is_blank(line):
+        columns = [b"", b""]
+    if len(columns) != 2:
+        raise UserError(
+            f"{path}, line {number}: a line must have 2 columns, source and "
+            f"target with one tab between them. Received: {len(columns)}"
+        )
+    return columns[0], columns[1]
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -326,7 +366,7 @@ def _checked_lines(path: Path) -> Iterator[bytes]:
     yield from CountedLines(_lines(path), str(path))
 
 
-def _format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterator[str]:
+def format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterator[str]:
     """Yields warnings about tables whose first rows are not of plain sentences."""
     for path in paths:
         if text_suffix(path) != ".tsv":
@@ -361,7 +401,7 @@ def _is_name(cell: bytes, names: str) -> bool:
     return bool(words) and words <= _HEADER_WORDS | own
 
 
-def _repair(line: bytes) -> bytes:
+def repair(line: bytes) -> bytes:
     """Returns a line with U+FFFD for ill-formed UTF-8."""
     if is_utf8(line):
         return line

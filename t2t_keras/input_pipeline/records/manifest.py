@@ -5,7 +5,11 @@ FOLDER/
   vocabulary.model   the SentencePiece model
   train-00000/ ...   shards, in the order of the text (shards.py)
   dev.source ...     dev and test set as text, where the corpus has them
+  preparing/         what is needed until the records are finished (unfinished.py)
   manifest.json      written last: specification, counts and hashes
+
+This is format 2. Format 1, of releases up to 0.9, cut shards by pairs that filters
+keep; it is read.
 
 Pair i of records is pair i of the same text tokenized in memory, so batches are
 equal to the last bit. With 36 million pairs an open corpus takes 0.9 GB of memory:
@@ -16,6 +20,7 @@ Shapes: N pairs, n of a batch, S shards.
 
 import dataclasses
 import functools
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -41,7 +46,9 @@ from t2t_keras.input_pipeline.records.tokenized import (
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 
-FORMAT = 1
+FORMAT = 2
+OLD_FORMAT = 1
+"""Of releases up to 0.9."""
 SPEC_FILE = "making.json"
 MANIFEST_FILE = "manifest.json"
 VOCABULARY_FILE = "vocabulary.model"
@@ -55,19 +62,21 @@ class RecordSpec:
     Attributes:
         settings: Settings of the program, by name.
         corpus: Name of the corpus.
-        fingerprint: Hash of its training text.
-        text_pairs: Number of pairs of training text.
+        text_lines: Number of lines of its training text; in format 1, of pairs that
+            filters keep.
+        text_sha256: Hash of the files of the training text, or of its pairs where they
+            are no lines of files; empty in format 1.
         vocabulary_size: Number of ids.
         vocabulary_sha256: Hash of the vocabulary's file.
-        pairs_per_shard: Number of pairs of text in every shard but the last.
+        pairs_per_shard: Number of lines of text in every shard but the last.
         max_length: Longest side that is kept, end of sentence included.
         format: Version of the folder's layout.
     """
 
     settings: Mapping[str, Any]
     corpus: str
-    fingerprint: str
-    text_pairs: int
+    text_lines: int
+    text_sha256: str
     vocabulary_size: int
     vocabulary_sha256: str
     pairs_per_shard: int
@@ -77,7 +86,24 @@ class RecordSpec:
     @property
     def num_shards(self) -> int:
         """Number of shards of complete records."""
-        return -(-self.text_pairs // self.pairs_per_shard)
+        return -(-self.text_lines // self.pairs_per_shard)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the specification, which each shard has."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def describe(self) -> str:
+        """Returns the size of the text and the vocabulary."""
+        return (
+            f"{self.text_lines:,} lines in {self.num_shards:,} shards; "
+            f"{self.vocabulary_size:,} subwords"
+        )
+
+    def lines_of(self, shard: int) -> range:
+        """Returns the numbers of the lines of a shard."""
+        first = shard * self.pairs_per_shard
+        return range(first, min(first + self.pairs_per_shard, self.text_lines))
 
     def to_json(self) -> str:
         """Returns the specification as text, which `read_spec` reads."""
@@ -90,13 +116,19 @@ class Manifest:
 
     Attributes:
         spec: Specification; "making" in the file.
+        fingerprint: Fingerprint of the training text, after filters.
+        text_pairs: Number of pairs that it has then.
         report: Numbers of pairs kept and dropped.
+        filters: Number of pairs that each filter rejected; empty in format 1.
         shards: Metadata of the shards, in order.
         texts: SHA-256 of the pairs of "dev" and "test", if the corpus has them.
     """
 
     spec: RecordSpec
+    fingerprint: str
+    text_pairs: int
     report: TokenizationReport
+    filters: Mapping[str, int]
     shards: tuple[ShardMetadata, ...]
     texts: Mapping[str, str]
 
@@ -134,9 +166,15 @@ def read_manifest(folder: Path) -> Manifest:
             f"them with python -m t2t_keras.prepare --output={folder}"
         )
     try:
+        spec = _parse_spec(fields["making"], file)
+        is_old = spec.format == OLD_FORMAT
+        text = fields["making"] if is_old else fields
         return Manifest(
-            _parse_spec(fields["making"], file),
+            spec,
+            text["fingerprint"],
+            text["text_pairs"],
             TokenizationReport(**fields["report"]),
+            {} if is_old else fields["filters"],
             tuple(map(ShardMetadata.from_json, fields["shards"])),
             fields["texts"],
         )
@@ -166,7 +204,7 @@ def open_records(
             yield from read_lines(folder / shard.name, shard)
 
     shards = [open_shard(folder / shard.name, shard) for shard in manifest.shards]
-    lengths_N2 = np.concatenate([shard.lengths for shard in shards])
+    lengths_N2 = np.concatenate([shard.lengths for shard in shards], dtype=np.int32)
     first_pairs = np.cumsum([0, *(len(shard.lengths) for shard in shards)])
     source, target = (
         RecordSide(
@@ -215,7 +253,7 @@ def verify_records(folder: Path) -> Manifest:
         check_shard(folder / shard.name, shard)
     for split, expected in manifest.texts.items():
         source, target = text_files(folder, split)
-        sha256 = open_parallel_text([source], [target]).report.sha256
+        sha256 = open_parallel_text([source], [target]).sha256()
         if sha256 != expected:
             raise UserError(
                 f"The records are damaged: {source} and {target} have changed. Run "
@@ -289,10 +327,14 @@ def _read_json(file: Path) -> Any:
 def _parse_spec(fields: Any, file: Path) -> RecordSpec:
     try:
         version = fields["format"]
-        if version != FORMAT:
+        if version == OLD_FORMAT:
+            fields = {**fields, "text_sha256": "", "text_lines": fields["text_pairs"]}
+            del fields["text_pairs"], fields["fingerprint"]
+        elif version != FORMAT:
             raise UserError(
-                f"{file} is of format {version}, and this release reads {FORMAT}. Make "
-                "the records again with t2t_keras.prepare in another --output."
+                f"{file} is of format {version}, and this release reads {OLD_FORMAT} "
+                f"and {FORMAT}. Make the records again with t2t_keras.prepare in "
+                "another --output."
             )
         return RecordSpec(**fields)
     except (TypeError, KeyError) as error:

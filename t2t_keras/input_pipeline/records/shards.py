@@ -1,35 +1,49 @@
 """Shard of records: a folder of arrays that are memory-mapped, not read.
 
 SHARD/
-  source.npy    [tokens] uint16 or int32: source sentences end to end
-  target.npy    the same of the target
-  lengths.npy   [pairs, 2] int32: source and target length of each pair
-  source.txt    the text of the source sentences, a line each; with --keep_text
-  target.txt    the same of the target
-  shard.json    numbers of pairs kept and dropped, SHA-256 of the others
+  source.npy      [tokens] uint16 or int32: source sentences end to end
+  target.npy      the same of the target
+  lengths.npy     [pairs, 2] uint16 or int32: source and target length of each pair
+  starts.npy      [pairs / 64, 2] uint64: first token of each 64th pair
+  decisions.npy   [lines] uint8: what became of each line (line_encoder.py)
+  source.txt      the text of the source sentences, a line each; with --keep_text
+  target.txt      the same of the target
+  shard.json      numbers of lines kept and dropped, SHA-256 of the others
 
-A shard is complete or missing. ADR 0015 has the reasons against TFRecord.
+A shard is of consecutive lines of text. It is complete or missing, and the first
+process that finishes it wins, since all write the same. ADR 0015 has the reasons
+against TFRecord, ADR 0033 those for lines. Format 1, of releases up to 0.9, had neither
+starts nor decisions.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_folder, file_sha256, remove, remove_leftovers
+from t2t_keras.files.atomic import atomic_folder, delete, file_sha256
+from t2t_keras.files.shared_folders import folder_made_once
+from t2t_keras.input_pipeline.records.line_encoder import (
+    KEPT,
+    EncodedLines,
+    report_of,
+)
 from t2t_keras.input_pipeline.records.tokenized import (
     LinePairs,
     TokenizationReport,
-    TokenizedChunk,
+    join_chunks,
 )
 
 METADATA_FILE = "shard.json"
 _ARRAYS = ("source", "target", "lengths")
+_DECISIONS = "decisions.npy"
+_PAIRS_PER_START = 64
 _TEXTS = ("source.txt", "target.txt")
 _LINES_PER_CHUNK = 1024
 
@@ -55,15 +69,17 @@ class ShardMetadata:
 
     Attributes:
         name: Name of its folder.
-        text_pairs: Number of pairs of text in the shard, dropped ones included.
+        text_pairs: Number of lines of text in the shard, dropped ones included.
         report: Numbers of pairs kept and dropped.
         sha256: Hash of each file, by the file's name.
+        making: Digest of the records' specification; empty in format 1.
     """
 
     name: str
     text_pairs: int
     report: TokenizationReport
     sha256: Mapping[str, str]
+    making: str = ""
 
     @property
     def has_text(self) -> bool:
@@ -89,42 +105,133 @@ def shard_name(number: int) -> str:
     return f"train-{number:05d}"
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class ShardContent:
+    """Content of a shard.
+
+    Attributes:
+        tokens: Source and target ids of the pairs, end to end.
+        lengths: [pairs, 2] integers.
+        decisions: [lines] uint8.
+        text: Source and target text of the pairs, a line each; empty if not kept.
+    """
+
+    tokens: tuple[np.ndarray, np.ndarray]
+    lengths: np.ndarray
+    decisions: np.ndarray
+    text: tuple[bytes, ...] = ()
+
+
+def join_lines(parts: Iterable[EncodedLines]) -> ShardContent:
+    """Returns the content of a shard of consecutive lines."""
+    parts = list(parts)
+    text = zip(*(part.text for part in parts), strict=True)
+    chunk = join_chunks(part.chunk for part in parts)
+    decisions = np.concatenate([part.decisions for part in parts])
+    sides = tuple(b"".join(side) for side in text)
+    return ShardContent(chunk.tokens, chunk.lengths, decisions, sides)
+
+
+def without_lines(
+    content: ShardContent, is_dropped: np.ndarray, decision: int
+) -> ShardContent:
+    """Returns the content without some of the lines.
+
+    Args:
+        content: Of the shard.
+        is_dropped: [lines] bool.
+        decision: Why they are dropped.
+    """
+    is_kept = ~is_dropped[content.decisions == KEPT]
+    tokens = tuple(
+        ids[np.repeat(is_kept, content.lengths[:, side])]
+        for side, ids in enumerate(content.tokens)
+    )
+    lines = (side.removesuffix(b"\n").split(b"\n") for side in content.text)
+    kept = (itertools.compress(side, is_kept.tolist()) for side in lines)
+    text = tuple(b"".join(line + b"\n" for line in side) for side in kept)
+    decisions = np.where(is_dropped, np.uint8(decision), content.decisions)
+    return ShardContent(
+        (tokens[0], tokens[1]), content.lengths[is_kept], decisions, text
+    )
+
+
 def write_shard(
     folder: Path,
     number: int,
-    chunk: TokenizedChunk,
-    text_pairs: int,
-    text: tuple[bytes, bytes] | None = None,
+    content: ShardContent,
+    making: str,
+    *,
+    replaces: bool = False,
 ) -> ShardMetadata:
-    """Writes a shard below a folder atomically.
+    """Writes a shard below a folder, unless another process has written it meanwhile.
 
     Args:
         folder: Folder of the records.
         number: Number of the shard, from 0.
-        chunk: Token ids of its pairs.
-        text_pairs: Number of pairs of text in the shard, dropped ones included.
-        text: Source and target text of its pairs, a line each; None to keep none.
+        content: What it holds.
+        making: Digest of the records' specification.
+        replaces: Whether it takes the place of the shard that is there. No other
+            process may write it then.
     """
     path = folder / shard_name(number)
-    with atomic_folder(path) as temporary:
+    with (atomic_folder if replaces else folder_made_once)(path) as temporary:
         sha256 = {}
-        arrays = (*chunk.tokens, chunk.lengths)
-        for name, array in zip(_ARRAYS, arrays, strict=True):
+        small = content.lengths.max(initial=0) < 1 << 16
+        lengths = content.lengths.astype(np.uint16 if small else np.int32)
+        before = np.cumsum(content.lengths, axis=0, dtype=np.uint64) - content.lengths
+        arrays = {
+            **dict(zip(_ARRAYS, (*content.tokens, lengths), strict=True)),
+            "starts": before.astype(np.uint64)[::_PAIRS_PER_START],
+            _DECISIONS.removesuffix(".npy"): content.decisions,
+        }
+        for name, array in arrays.items():
             sha256[f"{name}.npy"] = _save(temporary / f"{name}.npy", array)
-        for name, lines in zip(_TEXTS, text or (), strict=False):
+        for name, lines in zip(_TEXTS, content.text, strict=False):
             (temporary / name).write_bytes(lines)
             sha256[name] = file_sha256(temporary / name)
-        metadata = ShardMetadata(path.name, text_pairs, chunk.report, sha256)
+        source_tokens, target_tokens = map(len, content.tokens)
+        metadata = ShardMetadata(
+            path.name,
+            len(content.decisions),
+            report_of(content.decisions, source_tokens, target_tokens),
+            sha256,
+            making,
+        )
         fields = json.dumps(dataclasses.asdict(metadata), indent=2) + "\n"
         (temporary / METADATA_FILE).write_text(fields)
     return metadata
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Removes unfinished shards of a process that was killed."""
-    remove_leftovers(folder, "train-*")
-    for path in folder.glob(".making-*"):  # left by release 0.2.0
-        remove(path)
+def read_content(path: Path, metadata: ShardMetadata) -> ShardContent:
+    """Returns the content of a shard, in memory or mapped from disk.
+
+    Raises:
+        DamagedShardError: If a file is missing or has another size.
+    """
+    arrays = open_shard(path, metadata)
+    decisions = read_decisions(path, metadata)
+    names = _TEXTS if metadata.has_text else ()
+    try:
+        text = tuple((path / name).read_bytes() for name in names)
+    except OSError as error:
+        raise _damaged(path, error) from error
+    return ShardContent(arrays.tokens, arrays.lengths, decisions, text)
+
+
+def read_decisions(path: Path, metadata: ShardMetadata) -> np.ndarray:
+    """Returns what became of each line of a shard, [lines] uint8.
+
+    Raises:
+        DamagedShardError: If the file is missing or has another size.
+    """
+    return _load(path / _DECISIONS, metadata.text_pairs)
+
+
+def delete_shard(path: Path) -> None:
+    """Deletes a shard, unless another process does."""
+    with contextlib.suppress(FileNotFoundError):
+        delete(path)
 
 
 def read_metadata(path: Path) -> ShardMetadata:
@@ -149,17 +256,21 @@ def open_shard(path: Path, metadata: ShardMetadata) -> ShardArrays:
     sizes = (report.source_tokens, report.target_tokens, 2 * report.pairs_kept)
     arrays = []
     for name, size in zip(_ARRAYS, sizes, strict=True):
-        file = path / f"{name}.npy"
-        try:
-            # An empty file cannot be mapped.
-            array = np.load(file, mmap_mode="r" if size else None, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise _damaged(file, error) from error
-        if array.size != size:
-            raise _damaged(file, f"it holds {array.size} numbers, not {size}")
-        arrays.append(np.asarray(array))
+        arrays.append(_load(path / f"{name}.npy", size))
     source, target, lengths = arrays
     return ShardArrays((source, target), lengths)
+
+
+def _load(file: Path, size: int) -> np.ndarray:
+    """Returns an array mapped from a file, which must have so many numbers."""
+    try:
+        # An empty file cannot be mapped.
+        array = np.load(file, mmap_mode="r" if size else None, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise _damaged(file, error) from error
+    if array.size != size:
+        raise _damaged(file, f"it holds {array.size} numbers, not {size}")
+    return np.asarray(array)
 
 
 def read_lines(path: Path, metadata: ShardMetadata) -> Iterator[LinePairs]:

@@ -6,7 +6,7 @@ import functools
 import glob
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -34,16 +34,16 @@ from t2t_keras.input_pipeline.corpora.corpus import (
     TextChunk,
     open_corpus,
 )
+from t2t_keras.input_pipeline.corpora.filtered import PairFilters
 from t2t_keras.input_pipeline.corpora.filters import (
     ChunkFilter,
     IsDuplicate,
-    PairFilters,
+    copied,
     exceeds_length_ratio,
     has_markup,
-    has_other_numbers,
-    is_copied,
     is_in_another_language,
     is_in_another_script,
+    other_numbers,
 )
 from t2t_keras.input_pipeline.corpora.parallel_text import (
     TreeReader,
@@ -58,13 +58,15 @@ from t2t_keras.input_pipeline.records.token_links import (
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, TokenizedSide
 from t2t_keras.runs.data.mixing import MixturePart
+from t2t_keras.runs.data.training_lines import (
+    MOST_SAMPLED,
+    open_training_lines,
+    sampled_chunks,
+    sampled_share,
+)
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.data_config import DataConfig
-from t2t_keras.settings.training_text import (
-    MixtureItem,
-    parse_filter_item,
-    parse_mixture_item,
-)
+from t2t_keras.settings.training_text import parse_filter_item, parse_mixture_item
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
@@ -204,25 +206,25 @@ def open_filters(config: DataConfig, *, writes: bool = True) -> Iterator[PairFil
         UserError: If a filter does not know a language, or --rejected is a file to
             read; and at the end of the block, if no pair of a corpus is left.
     """
-    makers = dict(_make_filter(item, config) for item in config.filter)
+    makers = filter_makers(config)
     parts = [parse_mixture_item(item) for item in config.mixture]
     has_text = not config.records or not all(part.is_records for part in parts)
     with contextlib.ExitStack() as stack:
         rejected = None
         if config.rejected and writes and has_text:
-            _check_not_read(config.rejected, config, parts)
+            check_rejected(config)
             rejected = stack.enter_context(open_output(config.rejected))
         filters = PairFilters(makers, rejected)
         yield filters
     filters.check_any_left()
 
 
-def _check_not_read(
-    output: str, config: DataConfig, parts: Sequence[MixtureItem]
-) -> None:
-    """Raises `UserError` if a file to write is one that the settings read."""
-    if not Path(output).is_file():
+def check_rejected(config: DataConfig) -> None:
+    """Raises `UserError` if --rejected is a file that the settings read."""
+    output = config.rejected
+    if output is None or not Path(output).is_file():
         return
+    parts = [parse_mixture_item(item) for item in config.mixture]
     read: dict[str, Sequence[str]] = {
         f"{split}_{side}": getattr(config, f"{split}_{side}")
         for split in ("train", "dev", "test")
@@ -241,38 +243,51 @@ def _check_not_read(
                 )
 
 
-def _make_filter(
-    text: str, config: DataConfig
-) -> tuple[str, Callable[[], ChunkFilter]]:
-    """Returns an item of --filter, and a function that returns its filter."""
-    item = parse_filter_item(text)
-    if item.ratio is not None:
-        return text, functools.partial(exceeds_length_ratio, item.ratio, item.unit)
-    if item.name == "duplicates":
-        return text, IsDuplicate
+def filter_makers(config: DataConfig) -> dict[str, Callable[[], ChunkFilter]]:
+    """Returns the function that makes each filter of --filter, by its item.
+
+    Raises:
+        UserError: If a filter does not know a language.
+    """
     languages = config.source_language, config.target_language
-    chunk_filter = {
-        "copied": lambda: is_copied,
+    by_name: dict[str, Callable[[], ChunkFilter]] = {
+        "copied": copied,
+        "duplicates": IsDuplicate,
         "script": functools.partial(is_in_another_script, *languages),
         "language": functools.partial(is_in_another_language, *languages),
         "markup": functools.partial(has_markup, config.user_symbols),
-        "numbers": lambda: has_other_numbers,
-    }[item.name]()
-    return text, lambda: chunk_filter
+        "numbers": other_numbers,
+    }
+    makers = {}
+    for text in config.filter:
+        item = parse_filter_item(text)
+        if item.ratio is None:
+            makers[text] = by_name[item.name]
+        else:
+            makers[text] = functools.partial(
+                exceeds_length_ratio, item.ratio, item.unit
+            )
+        makers[text]()  # raises UserError before any work
+    return makers
 
 
 def chunks_in_proportion(
-    corpus: Corpus, parts: Sequence[MixturePart]
+    chunks: Iterable[TextChunk], parts: Sequence[MixturePart], share: Fraction
 ) -> Iterator[TextChunk]:
     """Yields training text in the proportions of the mixture.
 
     First the main corpus once. Then pair i of a part with rate r, repeated
     floor(r (i + 1)) - floor(r i) times: each pair twice for r = 2, every fourth pair
     for r = 1/4.
+
+    Args:
+        chunks: Text of the main corpus.
+        parts: The others.
+        share: Share of the main corpus that this is, by which the rates are multiplied.
     """
-    yield from corpus.chunks("train")
+    yield from chunks
     for part in parts:
-        yield from _repeat_pairs(part.chunks(), part.item.rate)
+        yield from _repeat_pairs(part.chunks(), part.item.rate * share)
 
 
 def _repeat_pairs(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextChunk]:
@@ -288,21 +303,56 @@ def _repeat_pairs(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextC
         yield repeated[0], repeated[1]
 
 
+def load_vocabulary_file(config: DataConfig) -> Vocabulary:
+    """Returns the vocabulary of --vocabulary_file, which must have the user symbols."""
+    vocabulary = load_vocabulary(config.require("vocabulary_file"))
+    for symbol in config.user_symbols:
+        vocabulary.source.symbol_ids(symbol, "user_symbols")
+    return vocabulary
+
+
 def build_vocabulary(
     config: DataConfig, corpus: Corpus, parts: Sequence[MixturePart] = ()
 ) -> Vocabulary:
-    """Returns the vocabulary: loaded from a file, or learned from the corpus.
+    """Returns the vocabulary: loaded from a file, or learned of the training text.
 
-    It is learned from the parts of a mixture too, in proportion to their rates.
+    It is the one that `prepare` learns.
+
+    Args:
+        config: The settings.
+        corpus: The corpus, after filters.
+        parts: Other parts of a mixture.
     """
     if config.vocabulary_file:
-        vocabulary = load_vocabulary(config.vocabulary_file)
-        for symbol in config.user_symbols:
-            vocabulary.source.symbol_ids(symbol, "user_symbols")
-        return vocabulary
+        return load_vocabulary_file(config)
+    train = corpus.splits["train"]
+    num_lines = (train.num_pairs or 0) + train.left_out.pairs_dropped
+    if num_lines <= MOST_SAMPLED:
+        return learn_vocabulary(config, corpus.chunks("train"), parts)
+    with open_training_lines(config, corpus) as lines:
+        chunks = sampled_chunks(lines, filter_makers(config), lambda: None)
+        share = sampled_share(lines.reader.num_lines)
+        return learn_vocabulary(config, chunks, parts, share)
+
+
+def learn_vocabulary(
+    config: DataConfig,
+    chunks: Iterable[TextChunk],
+    parts: Sequence[MixturePart] = (),
+    share: Fraction = Fraction(1),
+) -> Vocabulary:
+    """Returns a vocabulary that is learned from text.
+
+    Args:
+        config: The settings.
+        chunks: Text of the main corpus.
+        parts: Other parts of a mixture, which are read in proportion to their rates.
+        share: Share of the main corpus that `chunks` has.
+    """
+    logger.info(f"learning {config.vocabulary_size:,} subwords …")
 
     def lines():
-        for source, target in chunks_in_proportion(corpus, parts):
+        for source, target in chunks_in_proportion(chunks, parts, share):
             for pair in zip(source, target, strict=True):
                 yield from pair
 

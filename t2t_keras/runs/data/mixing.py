@@ -16,7 +16,7 @@ from t2t_keras.input_pipeline.batches.mixture import (
     tag_sources,
 )
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk, open_corpus
-from t2t_keras.input_pipeline.corpora.filters import PairFilters
+from t2t_keras.input_pipeline.corpora.filtered import PairFilters
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import (
     RecordSpec,
@@ -46,6 +46,10 @@ class TextPart:
     def fingerprint(self) -> str:
         """Fingerprint of its training text."""
         return self.corpus.splits["train"].fingerprint
+
+    def has_fingerprint(self, stored: str) -> bool:
+        """Returns whether a stored fingerprint is that of its text."""
+        return self.corpus.splits["train"].has_fingerprint(stored)
 
     def chunks(self) -> Iterator[TextChunk]:
         """Yields its pairs as text, to learn a vocabulary from."""
@@ -81,7 +85,11 @@ class RecordsPart:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of its training text."""
-        return self._spec.fingerprint
+        return read_manifest(Path(self.item.name)).fingerprint
+
+    def has_fingerprint(self, stored: str) -> bool:
+        """Returns whether a stored fingerprint is that of its text."""
+        return stored == self.fingerprint
 
     def chunks(self) -> Iterator[TextChunk]:
         """Raises `UserError`: records are tokenized already."""

@@ -1,49 +1,79 @@
-"""Preparation of records: tokenizes training text and writes shards."""
+"""Preparation of records, in one process or in parts (ADR 0033).
+
+There are three steps. The first counts the lines of the training text, which cuts it
+into shards, and learns the vocabulary. Then any processes write the shards. The last
+joins them. `prepare` does all three.
+"""
 
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import write_text
+from t2t_keras.files.atomic import (
+    remove,
+    remove_leftovers,
+    restore_folders,
+    write_text,
+)
+from t2t_keras.files.lines import open_output
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.signals import DeferredSignals, defer_signals
-from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
-from t2t_keras.input_pipeline.corpora.filters import PairFilters
+from t2t_keras.input_pipeline.corpora.filters import (
+    count_table,
+    none_left_error,
+    rejected_row,
+)
+from t2t_keras.input_pipeline.corpora.line_reader import LineReader, RawLines
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
-from t2t_keras.input_pipeline.records.encoders import Pace
+from t2t_keras.input_pipeline.records import unfinished
+from t2t_keras.input_pipeline.records.joining import join_shards
+from t2t_keras.input_pipeline.records.line_encoder import (
+    DUPLICATES,
+    FILTERED,
+)
 from t2t_keras.input_pipeline.records.manifest import (
     MANIFEST_FILE,
-    SPEC_FILE,
-    VOCABULARY_FILE,
+    OLD_FORMAT,
+    SIDES,
     Manifest,
     RecordSpec,
     open_vocabulary,
+    read_manifest,
     read_spec,
     text_files,
+    verify_records,
 )
-from t2t_keras.input_pipeline.records.shard_writer import (
-    find_intact_shards,
-    write_shards,
+from t2t_keras.input_pipeline.records.process_pool import Pace
+from t2t_keras.input_pipeline.records.shards import (
+    DamagedShardError,
+    ShardMetadata,
+    read_decisions,
+    read_metadata,
 )
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs.data import from_settings
-from t2t_keras.runs.data.mixing import MixturePart, open_parts
-from t2t_keras.runs.data.record_checks import (
-    check_settings,
-    other_text_error,
-    without_corpus,
+from t2t_keras.runs.data.begun_records import (
+    OTHER_SPLITS,
+    REJECTED_FILE,
+    Records,
+    begin_records,
+    check_same,
+    check_text,
 )
-from t2t_keras.settings.config import record_settings
+from t2t_keras.runs.data.training_lines import (
+    open_training_lines,
+)
 from t2t_keras.settings.data_config import DataConfig
-from t2t_keras.settings.training_text import parse_mixture_item
-from t2t_keras.text.vocabulary import Vocabulary
+from t2t_keras.text.normalization import normalize
 from t2t_keras.training.progress import as_duration
 
 logger = logging.getLogger(__name__)
 
-PAIRS_PER_SHARD = 500_000
 _LOCK_FILE = "prepare.lock"
 _REFUSAL = (
     "Another process is preparing {folder}: {owner}. Wait for it, or give another "
@@ -64,7 +94,7 @@ def prepare(
     Args:
         config: Corpus and tokenization settings.
         folder: Directory of the records; created if missing.
-        pairs_per_shard: Pairs of text in a shard. Default: that of existing records,
+        pairs_per_shard: Lines of text in a shard. Default: that of existing records,
             or 500,000.
         workers: Processes that tokenize. Default: one for each core.
         keep_text: Whether records keep the text of their pairs, for subword sampling.
@@ -74,39 +104,131 @@ def prepare(
             folder have other settings.
         Interrupted: After a signal; finished shards are kept.
     """
+    workers = workers or _cores()
+    with (
+        reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL),
+        defer_signals() as signals,
+        begin_records(
+            config, folder, pairs_per_shard, keep_text, workers, signals
+        ) as records,
+    ):
+        if records.spec.format == OLD_FORMAT:
+            return _check_old_records(folder)
+        shards = range(records.spec.num_shards)
+        if not (folder / MANIFEST_FILE).exists():
+            complete = _find_complete(records, shards)
+            _write(records, shards, complete, workers, signals)
+            return _join(config, folder, records.spec, records.lines.reader)
+        return _repair(records, workers, signals)
+
+
+def begin(
+    config: DataConfig,
+    folder: Path,
+    *,
+    pairs_per_shard: int | None = None,
+    workers: int | None = None,
+    keep_text: bool = False,
+) -> RecordSpec:
+    """Counts the training text and learns the vocabulary, the first step of `prepare`.
+
+    Arguments and errors are those of `prepare`.
+    """
+    with (
+        reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL),
+        defer_signals() as signals,
+        begin_records(
+            config, folder, pairs_per_shard, keep_text, workers or _cores(), signals
+        ) as records,
+    ):
+        return records.spec
+
+
+def write_part(
+    config: DataConfig,
+    folder: Path,
+    part: tuple[int, int],
+    *,
+    pairs_per_shard: int | None = None,
+    workers: int | None = None,
+    keep_text: bool = False,
+) -> range:
+    """Writes the missing shards of a part, after `begin`, and returns all of the part.
+
+    Any number of parts may be written at the same time, on any hosts that share the
+    folder, the same part also twice.
+
+    Args:
+        config: The settings that `begin` had.
+        folder: Directory of the records.
+        part: Number of the part, from 1, and of all parts.
+        pairs_per_shard: That of `begin`, or None.
+        workers: Processes that tokenize. Default: one for each core.
+        keep_text: As `begin` had it.
+
+    Raises:
+        UserError: If the records have not been begun or have other settings, or a file
+            is not the one whose lines were counted.
+        Interrupted: After a signal; finished shards are kept.
+    """
+    spec = _read_begun(folder)
+    shards = part_of(spec.num_shards, part)
+    if (folder / MANIFEST_FILE).exists():
+        logger.info(f"the records in {folder} are joined already")
+        return shards
+    check_same(config, folder, spec, pairs_per_shard, keep_text)
+    with defer_signals() as signals:
+        # Dev and test sets have been copied, and may be missing on this host.
+        others = {f"{each}_{side}": () for each in OTHER_SPLITS for side in SIDES}
+        own = dataclasses.replace(config, records=None, **others)
+        corpus = from_settings.build_corpus(own, ())
+        index = unfinished.read_index(folder)
+        vocabulary = open_vocabulary(folder, spec)
+        with open_training_lines(
+            own, corpus, index=index, check=signals.check
+        ) as lines:
+            check_text(config, folder, spec, lines)
+            records = Records(config, folder, spec, vocabulary, lines)
+            complete = _find_complete(records, shards)
+            _write(records, shards, complete, workers or _cores(), signals)
+    return shards
+
+
+def join(config: DataConfig, folder: Path) -> Manifest:
+    """Joins the shards that parts have written, the last step of `prepare`.
+
+    The training text is read again only for --rejected.
+
+    Args:
+        config: The settings that `begin` had.
+        folder: Directory of the records.
+
+    Raises:
+        UserError: If a shard is missing, damaged, or of other settings.
+    """
     with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL):
-        with from_settings.open_filters(config) as filters:
-            corpus = _open_corpus(config, filters)
-            # Only the vocabulary is learned from the other parts of a mixture.
-            learns = read_spec(folder) is None and not config.vocabulary_file
-            parts = open_parts(config, filters) if learns else ()
-        spec, vocabulary = _open_or_begin_records(
-            config, folder, corpus, parts, pairs_per_shard, keep_text
-        )
-        texts = _write_texts(folder, corpus)
-        with defer_signals() as signals:
+        spec = _read_begun(folder)
+        check_same(config, folder, spec, None, spec.settings.get("keep_text", False))
+        if (folder / MANIFEST_FILE).exists():
+            return read_manifest(folder)
+        if not (config.rejected and config.filter):
+            return _join(config, folder, spec, None)
+        own = dataclasses.replace(config, records=None)
+        corpus = from_settings.build_corpus(own, ())
+        index = unfinished.read_index(folder)
+        with open_training_lines(own, corpus, index=index) as lines:
+            check_text(config, folder, spec, lines)
+            return _join(config, folder, spec, lines.reader)
 
-            def shard_done(shard: str, pace: Pace) -> None:
-                left = as_duration(pace.seconds_left)
-                logger.info(f"{shard}  {pace.describe()}  left {left}")
-                signals.check()
 
-            shards = write_shards(
-                folder,
-                spec,
-                _interruptible(corpus.chunks("train"), signals),
-                vocabulary,
-                present=_find_complete_shards(folder, spec),
-                workers=workers or len(os.sched_getaffinity(0)),
-                keep_text=keep_text,
-                on_progress=shard_done,
-            )
-        before = corpus.splits["train"].left_out
-        report = sum((shard.report for shard in shards), before)
-        report.check_any_left(spec.max_length)
-        manifest = Manifest(spec, report, tuple(shards), texts)
-        write_text(folder / MANIFEST_FILE, manifest.to_json())
-    return manifest
+def part_of(num_shards: int, part: tuple[int, int]) -> range:
+    """Returns the shards of a part: one after another, as many as of the others.
+
+    >>> [list(part_of(5, (number, 3))) for number in (1, 2, 3)]
+    [[0], [1, 2], [3, 4]]
+    """
+    number, parts = part
+    return range((number - 1) * num_shards // parts, number * num_shards // parts)
 
 
 def describe(manifest: Manifest) -> str:
@@ -119,150 +241,187 @@ def describe(manifest: Manifest) -> str:
     )
 
 
-def _open_corpus(config: DataConfig, filters: PairFilters) -> Corpus:
-    # Text only: the flagfile may name the very records that are being written.
-    corpus = from_settings.build_corpus(dataclasses.replace(config, records=None))
-    for split in corpus.splits.values():
-        for warning in split.warnings:
-            logger.warning(warning)
-    corpus.chunks("train")  # raises UserError without a train split
-    return filters.apply(corpus)
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
-def _open_or_begin_records(
-    config: DataConfig,
-    folder: Path,
-    corpus: Corpus,
-    parts: Sequence[MixturePart],
-    pairs_per_shard: int | None,
-    keep_text: bool,
-) -> tuple[RecordSpec, Vocabulary]:
-    """Returns specification and vocabulary of the folder's records, old or new."""
+def _read_begun(folder: Path) -> RecordSpec:
     spec = read_spec(folder)
     if spec is None:
-        return _begin_records(config, folder, corpus, parts, pairs_per_shard, keep_text)
-    advice = "\nGive another --output, or the settings they were started with."
-    check_settings(
-        spec.settings,
-        spec.vocabulary_sha256,
-        without_corpus(config),
-        folder,
-        advice=advice,
+        raise UserError(
+            f"No records have been begun in {folder}. First run t2t_keras.prepare with "
+            "the same flags and --vocabulary_only, once, then all parts, then --join."
+        )
+    if spec.format == OLD_FORMAT:
+        raise UserError(
+            f"{folder} has records of a release up to 0.9, which cannot be written in "
+            "parts. Give another --output."
+        )
+    return spec
+
+
+def _find_complete(
+    records: Records, shards: Sequence[int], *, needs_hashes: bool = True
+) -> set[int]:
+    complete = unfinished.find_complete(
+        records.folder, records.spec, shards, needs_hashes=needs_hashes
     )
-    if pairs_per_shard not in (None, spec.pairs_per_shard):
-        raise UserError(
-            f"{folder} holds records of {spec.pairs_per_shard} pairs a shard, not "
-            f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
-        )
-    if keep_text != spec.settings.get("keep_text", False):
-        raise UserError(
-            f"{folder} holds records {'without' if keep_text else 'with'} text, and "
-            f"--keep_text is {'' if keep_text else 'not '}given now.{advice}"
-        )
-    if not config.filter and spec.settings.get("filter"):
-        raise UserError(
-            f"{folder} holds records of filtered text, and --filter is not given now. "
-            f"They were started with --filter={','.join(spec.settings['filter'])}."
-            f"{advice}"
-        )
-    if spec.settings["vocabulary_file"] is None and not config.vocabulary_file:
-        _check_mixture(spec.settings.get("mixture", []), config, folder, advice)
-    train = corpus.splits["train"]
-    if train.fingerprint != spec.fingerprint:
-        name = ",".join(config.train_source + config.train_target) or corpus.name
-        raise other_text_error(name, train, spec, folder, "give another --output")
-    return spec, open_vocabulary(folder, spec)
+    if complete:
+        logger.info(f"{len(complete)} of {len(shards)} shards are complete already")
+    return complete
 
 
-def _check_mixture(
-    old: Sequence[str],
-    config: DataConfig,
-    folder: Path,
-    advice: str,
+def _write(
+    records: Records,
+    shards: Sequence[int],
+    complete: Collection[int],
+    workers: int,
+    signals: DeferredSignals,
 ) -> None:
-    """Checks the mixture that the vocabulary of existing records was learned with.
-
-    Raises:
-        UserError: If rates or tags differ. Other names are only a warning, since the
-            parts are not read again.
-    """
-    rates = [
-        [parse_mixture_item(i)[1:] for i in each] for each in (old, config.mixture)
-    ]
-    if rates[0] != rates[1]:
-        raise UserError(
-            f"{folder} holds records whose vocabulary was learned with another "
-            f"mixture: {old or 'none'}, not {list(config.mixture) or 'none'}.{advice}"
-        )
-    if list(old) != list(config.mixture):
-        logger.warning(
-            f"the vocabulary in {folder} was learned with --mixture="
-            f"{','.join(old)} and is kept; {','.join(config.mixture)} is not read"
-        )
-
-
-def _begin_records(
-    config: DataConfig,
-    folder: Path,
-    corpus: Corpus,
-    parts: Sequence[MixturePart],
-    pairs_per_shard: int | None,
-    keep_text: bool,
-) -> tuple[RecordSpec, Vocabulary]:
-    if not config.vocabulary_file:
-        logger.info(f"learning {config.vocabulary_size:,} subwords …")
-    vocabulary = from_settings.build_vocabulary(config, corpus, parts)
-    train = corpus.splits["train"]
-    spec = RecordSpec(
-        # Only where it is set: earlier releases wrote the same file without it.
-        settings=record_settings(config) | ({"keep_text": True} if keep_text else {}),
-        corpus=corpus.name,
-        fingerprint=train.fingerprint,
-        text_pairs=train.num_pairs or 0,
-        vocabulary_size=vocabulary.size,
-        vocabulary_sha256=vocabulary.sha256,
-        pairs_per_shard=pairs_per_shard or PAIRS_PER_SHARD,
-        max_length=config.max_length,
+    """Writes the shards that are not complete."""
+    folder, spec = records.folder, records.spec
+    missing = [number for number in shards if number not in complete]
+    if not missing:
+        return
+    num_lines, num_complete = (
+        sum(len(spec.lines_of(number)) for number in each)
+        for each in (shards, complete)
     )
-    vocabulary.save(folder / VOCABULARY_FILE)
-    write_text(folder / SPEC_FILE, spec.to_json())
-    return spec, vocabulary
+    pace = Pace(num_lines, num_complete)
 
+    def lines() -> Iterator[RawLines]:
+        for number in missing:
+            own = spec.lines_of(number)
+            for raw in records.lines.reader.read(own.start, own.stop):
+                signals.check()
+                yield raw
 
-def _write_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
-    """Copies dev and test set next to the records and returns their SHA-256.
-
-    Training then needs only this folder.
-    """
-    hashes = {}
-    for split in ("dev", "test"):
-        if split not in corpus.splits:
-            continue
-        chunks = list(corpus.lines(split))
-        paths = text_files(folder, split)
-        for side, path in enumerate(paths):
-            lines = (line for chunk in chunks for line in chunk[side])
-            # A line break within a sentence would misalign the two sides.
-            text = "".join(
-                f"{line.decode(errors='replace').replace(chr(10), ' ')}\n"
-                for line in lines
-            )
-            write_text(Path(path), text)
-        hashes[split] = open_parallel_text(paths[:1], paths[1:]).report.sha256
-    return hashes
-
-
-def _find_complete_shards(folder: Path, spec: RecordSpec):
-    shards = find_intact_shards(folder, spec.num_shards)
-    if shards:
-        logger.info(f"{len(shards)} of {spec.num_shards} shards are complete already")
-    return shards
-
-
-def _interruptible(
-    chunks: Iterable[TextChunk], signals: DeferredSignals
-) -> Iterator[TextChunk]:
-    """Yields chunks; raises `Interrupted` once a signal has arrived."""
-    for chunk in chunks:
+    def shard_done(shard: ShardMetadata) -> None:
+        pace.add(shard.text_pairs)
+        left = as_duration(pace.seconds_left)
+        logger.info(f"{shard.name}  {pace.describe()}  left {left}")
         signals.check()
-        yield chunk
+
+    unfinished.write_shards(
+        folder, spec, lines(), records.encoding, workers, shard_done
+    )
+
+
+def _join(
+    config: DataConfig, folder: Path, spec: RecordSpec, reader: LineReader | None
+) -> Manifest:
+    """Joins all shards; the reader is needed for --rejected."""
+    restore_folders(folder, unfinished.SHARDS)
+    names = spec.settings["filter"]
+    is_dataset = spec.settings["dataset"] is not None
+    fingerprint = spec.text_sha256 if is_dataset else None
+    joined = join_shards(folder, spec, names, fingerprint)
+    report = sum((shard.report for shard in joined.shards), TokenizationReport())
+    if names:
+        rejected = sum(joined.filters.values())
+        kept = joined.text_pairs
+        table = count_table(spec.corpus, kept + rejected, joined.filters, kept)
+        logger.info(table)
+        if not kept:
+            raise none_left_error(table)
+    report.check_any_left(spec.max_length)
+    manifest = Manifest(
+        spec,
+        joined.fingerprint,
+        joined.text_pairs,
+        report,
+        joined.filters,
+        joined.shards,
+        _hash_texts(folder),
+    )
+    _finish(config, folder, manifest, reader)
+    return manifest
+
+
+def _finish(
+    config: DataConfig, folder: Path, manifest: Manifest, reader: LineReader | None
+) -> None:
+    """Writes what comes last, and removes what is no longer needed."""
+    if config.rejected and reader is not None and manifest.spec.settings["filter"]:
+        _write_rejected(config.rejected, folder, manifest, reader)
+    write_text(folder / MANIFEST_FILE, manifest.to_json())
+    remove_leftovers(folder, unfinished.SHARDS)
+    remove(folder / unfinished.PREPARING)
+
+
+def _repair(records: Records, workers: int, signals: DeferredSignals) -> Manifest:
+    """Makes the damaged shards of finished records again."""
+    folder, spec, reader = records.folder, records.spec, records.lines.reader
+    manifest = read_manifest(folder)
+    shards = range(spec.num_shards)
+    restore_folders(folder, unfinished.SHARDS)
+    complete = _find_complete(records, shards, needs_hashes=False)
+    if len(complete) < len(shards):
+        if reader.num_lines != spec.text_lines:
+            raise UserError(
+                f"Shards of the records in {folder} are damaged, and the text is in "
+                "other files now. Put the old files back, or give another --output."
+            )
+        # What is a duplicate depends on all shards.
+        depends = DUPLICATES in spec.settings["filter"]
+        if depends:
+            (folder / MANIFEST_FILE).unlink()
+            complete = _find_complete(records, shards)
+        _write(records, shards, complete, workers, signals)
+        if depends:
+            return _join(records.config, folder, spec, reader)
+        made = tuple(read_metadata(folder / each.name) for each in manifest.shards)
+        if made != manifest.shards:
+            raise UserError(
+                f"The damaged shards of {folder} are others when they are made again: "
+                "a package that reads or filters the text may be another one. Prepare "
+                "the text in another --output."
+            )
+    _finish(records.config, folder, manifest, reader)
+    return manifest
+
+
+def _check_old_records(folder: Path) -> Manifest:
+    """Returns the manifest of finished records of format 1, after reading all."""
+    try:
+        return verify_records(folder)
+    except DamagedShardError as error:
+        raise UserError(
+            f"The records in {folder} are of a release up to 0.9 and damaged: "
+            f"{error.fault}. Prepare the text in another --output."
+        ) from error
+
+
+def _hash_texts(folder: Path) -> dict[str, str]:
+    """Returns the SHA-256 of the dev and test set that records have as text."""
+    paths = {split: text_files(folder, split) for split in OTHER_SPLITS}
+    return {
+        split: open_parallel_text([source], [target]).sha256()
+        for split, (source, target) in paths.items()
+        if Path(source).exists()
+    }
+
+
+def _write_rejected(
+    path: str, folder: Path, manifest: Manifest, reader: LineReader
+) -> None:
+    """Writes the pairs that filters rejected, with the numbers of their lines."""
+    spec = manifest.spec
+    names = spec.settings["filter"]
+    with open_output(path) as output:
+        for number, shard in enumerate(manifest.shards):
+            decisions = read_decisions(folder / shard.name, shard)
+            own = spec.lines_of(number)
+            if not (decisions >= FILTERED).any():
+                continue
+            for raw in reader.read(own.start, own.stop):
+                first = raw.first - own.start
+                part = decisions[first : first + raw.count]
+                source, target = raw.split()
+                for place in np.flatnonzero(part >= FILTERED).tolist():
+                    row = str(raw.first + place + 1), names[part[place] - FILTERED]
+                    pair = normalize(source[place]), normalize(target[place])
+                    output.write(rejected_row(*row, *pair))
+        others = folder / unfinished.PREPARING / REJECTED_FILE
+        if others.exists():
+            output.write(others.read_text(encoding="utf-8"))

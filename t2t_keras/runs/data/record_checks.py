@@ -10,7 +10,8 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_nothing
 from t2t_keras.input_pipeline.corpora.corpus import CorpusSplit
-from t2t_keras.input_pipeline.records.manifest import RecordSpec
+from t2t_keras.input_pipeline.corpora.fingerprints import is_old, shorten
+from t2t_keras.input_pipeline.records.manifest import Manifest, RecordSpec
 from t2t_keras.runs.data.from_settings import build_corpus, open_filters
 from t2t_keras.runs.tasks import Task
 from t2t_keras.settings.config import record_settings
@@ -81,7 +82,7 @@ def check_settings(
 
 def check_text_of_records(
     config: DataConfig,
-    spec: RecordSpec,
+    manifest: Manifest,
     folder: Path,
     task: Task,
 ) -> None:
@@ -94,30 +95,77 @@ def check_text_of_records(
     """
     sides = "train_source", "train_target"
     names = [list(getattr(config, side)) for side in sides]
-    if not names[0] or names == [spec.settings[side] for side in sides]:
+    if not names[0] or names == [manifest.spec.settings[side] for side in sides]:
         return
     name = ",".join(itertools.chain(*names))
     logger.info(f"comparing {name} with the text of the records …")
+    train = read_text_of_records(config, manifest.spec, task)
+    if not train.has_fingerprint(manifest.fingerprint):
+        advice = "leave out --train_source"
+        raise other_text_error(name, train, manifest, folder, advice)
+
+
+def read_text_of_records(
+    config: DataConfig, spec: RecordSpec, task: Task
+) -> CorpusSplit:
+    """Returns the text of --train_source, filtered as that of records was.
+
+    Raises:
+        UserError: If it cannot be read.
+    """
     made_with = tuple(spec.settings.get("filter", ()))
     config = dataclasses.replace(
         config, records=None, mixture=(), filter=made_with, rejected=None
     )
     corpus = build_corpus(config, ("train",), task)
     with log_nothing(), open_filters(config) as filters:
-        train = filters.apply(corpus).splits["train"]
-    if train.fingerprint != spec.fingerprint:
-        raise other_text_error(name, train, spec, folder, "leave out --train_source")
+        return filters.apply(corpus).splits["train"]
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordText:
+    """Text of finished records, to compare it with that of a run.
+
+    Attributes:
+        config: Settings of the run.
+        manifest: The records.
+        task: Reads treebanks.
+    """
+
+    config: DataConfig
+    manifest: Manifest
+    task: Task
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the text."""
+        return self.manifest.fingerprint
+
+    def has_fingerprint(self, stored: str) -> bool:
+        """Returns whether a stored fingerprint is that of the text.
+
+        Fingerprints of this release and of one up to 0.9 cannot be compared with each
+        other, but both with the text of --train_source.
+        """
+        own = self.manifest.fingerprint
+        if stored == own or is_old(stored) == is_old(own):
+            return stored == own
+        if not self.config.train_source:
+            return False
+        text = read_text_of_records(self.config, self.manifest.spec, self.task)
+        return text.has_fingerprint(stored) and text.has_fingerprint(own)
 
 
 def other_text_error(
-    name: str, train: CorpusSplit, spec: RecordSpec, folder: Path, advice: str
+    name: str, train: CorpusSplit, manifest: Manifest, folder: Path, advice: str
 ) -> UserError:
     """Returns the error for text that records were not made of, with advice."""
     return UserError(
         f"{name} is not the training text that the records in {folder} were made of: "
-        f"its SHA-256 is {train.fingerprint[:12]}… ({train.num_pairs:,} pairs), "
-        f"expected {spec.fingerprint[:12]}… ({spec.text_pairs:,} pairs). Put the old "
-        f"text back (names and compression do not matter), or {advice}."
+        f"its SHA-256 is {shorten(train.fingerprint)} ({train.num_pairs:,} pairs), "
+        f"expected {shorten(manifest.fingerprint)} ({manifest.text_pairs:,} pairs). "
+        "Put the old text back (names and compression do not matter), or "
+        f"{advice}."
     )
 
 

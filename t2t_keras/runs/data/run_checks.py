@@ -2,11 +2,13 @@
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
+from t2t_keras.input_pipeline.corpora.fingerprints import shorten
+from t2t_keras.runs.data.mixing import MixturePart
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.text.stored_vocabulary import load_vocabulary
@@ -48,32 +50,45 @@ def check_vocabulary_file(
         )
 
 
-def check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
+class Fingerprinted(Protocol):
+    """Text that can be compared with a stored fingerprint."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint that this release stores."""
+        ...
+
+    def has_fingerprint(self, stored: str) -> bool:
+        """Returns whether a stored fingerprint, perhaps an old one, is that of it."""
+        ...
+
+
+def check_corpus(name: str, text: Fingerprinted, model_dir: ModelDir) -> None:
     """Raises `UserError` if the training text is not that of the run."""
     expected = model_dir.run_card().get("corpus", {}).get("fingerprint")
-    if model_dir.exists() and expected and expected != fingerprint:
+    if model_dir.exists() and expected and not text.has_fingerprint(expected):
         raise UserError(
             f"{name} is not the training text that the run in {model_dir.path} was "
-            f"started with: its SHA-256 is {fingerprint[:12]}…, expected "
-            f"{expected[:12]}…. Put the old text back (names and compression do not "
+            f"started with: its SHA-256 is {shorten(text.fingerprint)}, expected "
+            f"{shorten(expected)}. Put the old text back (names and compression do not "
             "matter), or start in a new --model_dir."
         )
 
 
-def check_mixture(parts: Sequence[Mapping[str, Any]], model_dir: ModelDir) -> None:
+def check_mixture(parts: Sequence[MixturePart], model_dir: ModelDir) -> None:
     """Raises `UserError` if the text of a part has changed.
 
     Changed rates and tags are found by the check of the settings.
     """
     expected_parts = model_dir.run_card().get("corpus", {}).get("mixture", [])
     for part, expected in zip(parts, expected_parts, strict=False):
-        sha256, old = part["fingerprint"], expected["fingerprint"]
-        if model_dir.exists() and sha256 != old:
+        old = expected["fingerprint"]
+        if model_dir.exists() and not part.has_fingerprint(old):
             raise UserError(
-                f"{part['name']} (--mixture) is not the text that the run in "
+                f"{part.item.name} (--mixture) is not the text that the run in "
                 f"{model_dir.path} was started with, {expected['name']}: its SHA-256 "
-                f"is {sha256[:12]}…, expected {old[:12]}…. Put the old text back, or "
-                "start in a new --model_dir."
+                f"is {shorten(part.fingerprint)}, expected {shorten(old)}. Put the old "
+                "text back, or start in a new --model_dir."
             )
 
 

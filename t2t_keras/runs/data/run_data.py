@@ -21,7 +21,8 @@ from t2t_keras.input_pipeline.batches.batching_strategy import (
     batching_summary,
 )
 from t2t_keras.input_pipeline.batches.sampled import SampledCorpus
-from t2t_keras.input_pipeline.corpora.corpus import Corpus
+from t2t_keras.input_pipeline.corpora.corpus import Corpus, CorpusSplit
+from t2t_keras.input_pipeline.corpora.fingerprints import derived_fingerprint
 from t2t_keras.input_pipeline.records.manifest import (
     open_records,
     open_vocabulary,
@@ -33,7 +34,11 @@ from t2t_keras.input_pipeline.records.tokenized import (
     tokenize_corpus,
 )
 from t2t_keras.runs.data import from_settings, mixing, run_checks
-from t2t_keras.runs.data.record_checks import check_settings, check_text_of_records
+from t2t_keras.runs.data.record_checks import (
+    RecordText,
+    check_settings,
+    check_text_of_records,
+)
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task, TranslationTask, task_for, with_tokenizer
 from t2t_keras.settings.config import ExperimentConfig
@@ -141,7 +146,7 @@ def open_data(
         vocabulary = _open_vocabulary(config.data, model_dir, vocabulary)
         text = _tokenize_text(config.data, model_dir, corpus, parts, links, vocabulary)
     data = _build_run_data(config, corpus, text, parts, num_replicas, task)
-    run_checks.check_mixture(data.mixture, model_dir)
+    run_checks.check_mixture(parts, model_dir)
     run_checks.warn_of_dev_set(data.dev_sha256, model_dir)
     return data
 
@@ -270,19 +275,14 @@ def _tokenize_text(
             f"The corpus {corpus.name} has no training text, only "
             f"{', '.join(corpus.splits)}. Give --train_source and --train_target."
         )
-    fingerprint = corpus.splits["train"].fingerprint
+    text = corpus.splits["train"]
     if links is not None:
-        digest = hashlib.sha256(fingerprint.encode())
-        digest.update(links.tokens.data)
-        digest.update(links.offsets.data)
-        fingerprint = digest.hexdigest()
+        text = _with_links(text, links)
     name = ",".join(config.train_source + config.train_target) or corpus.name
     if links is not None:
         name += f" with {','.join(config.train_alignments)}"
-    run_checks.check_corpus(name, fingerprint, model_dir)
+    run_checks.check_corpus(name, text, model_dir)
     if vocabulary is None:
-        if not config.vocabulary_file:
-            logger.info(f"learning {config.vocabulary_size:,} subwords …")
         vocabulary = from_settings.build_vocabulary(config, corpus, parts)
     train = tokenize_corpus(
         corpus.pairs("train"),
@@ -293,7 +293,19 @@ def _tokenize_text(
     )
     if links is not None:
         train = from_settings.with_links(train, links, corpus, vocabulary)
-    return _MainText(fingerprint, vocabulary, train)
+    return _MainText(text.fingerprint, vocabulary, train)
+
+
+def _with_links(text: CorpusSplit, links: TokenizedSide) -> CorpusSplit:
+    """Returns text whose fingerprint is also that of word alignments."""
+    arrays = links.tokens, links.offsets
+    return dataclasses.replace(
+        text,
+        fingerprint=derived_fingerprint(text.fingerprint, arrays),
+        open_old_fingerprint=lambda: derived_fingerprint(
+            text.open_old_fingerprint(), arrays
+        ),
+    )
 
 
 def _open_records(
@@ -313,9 +325,11 @@ def _open_records(
         "t2t_keras.prepare. --dataset, --train_source and --vocabulary_file can be "
         "left out; the records determine them.",
     )
-    check_text_of_records(config, spec, folder, task)
+    check_text_of_records(config, manifest, folder, task)
     run_checks.check_corpus(
-        f"The text of the records in {folder}", spec.fingerprint, model_dir
+        f"The text of the records in {folder}",
+        RecordText(config, manifest, task),
+        model_dir,
     )
     vocabulary = open_vocabulary(folder, spec)
     if (
@@ -331,7 +345,7 @@ def _open_records(
             f"{model_dir.vocabulary_file}, or start in a new --model_dir."
         )
     train = open_records(folder, manifest, needs_text=config.subword_sampling > 0)
-    return _MainText(spec.fingerprint, vocabulary, train)
+    return _MainText(manifest.fingerprint, vocabulary, train)
 
 
 def _build_run_data(

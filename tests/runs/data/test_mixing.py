@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from fractions import Fraction
 
 import pytest
 
@@ -112,7 +113,8 @@ def test_the_vocabulary_is_learned_in_proportion(config, tmp_path):
         data = add_mixture(config, f"{path}:{rate}").data
         with from_settings.open_filters(data) as filters:
             parts = mixing.open_parts(data, filters)
-        chunks = list(from_settings.chunks_in_proportion(corpus, parts))
+        text = corpus.chunks("train")
+        chunks = list(from_settings.chunks_in_proportion(text, parts, Fraction(1)))
         sources = [line for source, _ in chunks for line in source]
         assert sources == main + expected
         assert [line for _, target in chunks for line in target][len(main) :] == [

@@ -12,7 +12,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_to
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
-from t2t_keras.runs.data import from_settings, preparation
+from t2t_keras.runs.data import begun_records, from_settings, preparation
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.prepared_run import prepare_run
 from tests.runs.replace_settings import replace_settings
@@ -130,7 +130,7 @@ def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
     with pytest.raises(UserError, match="another vocabulary than the run in"):
         prepare_run(settings, model_dir)
     manifest = json.loads((other / "manifest.json").read_text())
-    manifest["making"]["fingerprint"] = "0" * 64
+    manifest["fingerprint"] = "2-" + "0" * 64
     (other / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(UserError, match="is not the training text that the run in"):
         prepare_run(settings, model_dir)
@@ -188,7 +188,8 @@ def test_a_line_break_in_a_sentence_keeps_the_sides_aligned(tmp_path):
         def lines(self, split):
             return [([b"a\nb", b"c"], [b"A", "B\u2028\rC".encode()])]
 
-    assert set(preparation._write_texts(tmp_path, Corpus())) == {"dev"}
+    begun_records._write_texts(tmp_path, Corpus())
+    assert set(preparation._hash_texts(tmp_path)) == {"dev"}
     assert (tmp_path / "dev.source").read_bytes() == b"a b\nc\n"
     assert (tmp_path / "dev.target").read_bytes() == "A\nB\u2028\rC\n".encode()
 
