@@ -140,6 +140,8 @@ def _make_shortlist(options: PrepareOptions) -> int:
             (data.train_source, data.train_target),
             options.require("alignments"),
             options.require("shortlist"),
+            (data.source_language, data.target_language),
+            data.columns,
             bar.reset,
             bar.update,
         )
@@ -150,7 +152,7 @@ def _make_shortlist(options: PrepareOptions) -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     options, config = _OPTIONS.read(), config_from_flags()
-    program.check_filters(config)
+    program.check_extras(config)
     for name in ("train_source", "vocabulary_file") if options.shortlist else ():
         config.data.require(name)
 
