@@ -1,9 +1,9 @@
 """Translation memories in TMX: units with the variants of a text in several languages.
 
 Read by Expat of the standard library, event by event: nothing of the file stays in
-memory but the unit that is read, it knows the line for messages, and it takes any
-encoding that XML declares. lxml would need another package, and limits on the size of
-texts and trees to be lifted. Expat loads no external entity or DTD, and a file that
+memory but the unit that is read, it knows the line for messages, and it takes UTF-16
+and encodings of one byte, too. lxml would need another package, and limits on the size
+of texts and trees to be lifted. Expat loads no external entity or DTD, and a file that
 declares entities of its own is refused, since these can multiply without end.
 
 TMX 1.4b puts codes of the original format between `bpt` and `ept`, or into `ph`, `it`
