@@ -385,6 +385,14 @@ def reads_text(node: ast.AST) -> bool:
     )
 
 
+def reads_zstd(node: ast.AST) -> bool:
+    """Returns whether a statement imports the package that decompresses zstd."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module or ""]
+    return any(name.split(".")[0] == "zstandard" for name in names)
+
+
 def _fields(node: ast.AST) -> set[str]:
     """Returns the names of a class's annotated fields."""
     if not isinstance(node, ast.ClassDef):
@@ -414,6 +422,7 @@ OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
         "set signal handlers": sets_signal_handlers,
         "hash files": hashes_files,
         "read standard input and compressed text": reads_text,
+        "decompress zstd": reads_zstd,
         "define the shape of a batch": defines_batch_shape,
         "define the sums of an update": defines_update_sums,
     }

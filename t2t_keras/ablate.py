@@ -72,7 +72,7 @@ def check() -> None:
 
     require_extra("t2t_keras.ablate", "report")
     for row in read_rows(_OPTIONS.read().rows, explicit_settings()):
-        program.check_filters(row.config)
+        program.check_extras(row.config)
 
 
 def main() -> int:

@@ -14,6 +14,7 @@ EXTRAS: Mapping[str, Sequence[str]] = MappingProxyType(
         "convert": ("safetensors", "yaml"),
         "ctranslate2": ("ctranslate2",),
         "filters": ("py3langid",),
+        "formats": ("pyarrow", "zstandard"),
         "report": ("jinja2", "matplotlib"),
         "serve": (
             "anyio",
@@ -89,7 +90,7 @@ def require_package(task: str, package: str) -> Iterator[None]:
         ) from error
 
 
-def require_extra(task: str, extra: str) -> None:
+def require_extra(task: str, extra: str, *modules: str) -> None:
     """Raises `MissingPackage` if a package of an extra is not installed.
 
     None is imported, so that a program can ask at its start.
@@ -97,8 +98,10 @@ def require_extra(task: str, extra: str) -> None:
     Args:
         task: Task that needs the packages, as the beginning of a sentence.
         extra: A name in `EXTRAS`.
+        *modules: Those of its modules that the task needs. Default: all.
     """
-    missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    needed = modules or EXTRAS[extra]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingPackage(
             f"{task} needs packages that are not installed ({', '.join(missing)}): "

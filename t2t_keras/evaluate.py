@@ -54,7 +54,8 @@ class EvaluateOptions(Settings):
     source: tuple[str, ...] = setting(
         (),
         "Files to translate instead of --split, comma-separated, one sentence a line. "
-        "A .tsv file also holds the references; for a parser, a .mrg file holds trees.",
+        "A file with both sides also holds the references: .tsv, .jsonl, .parquet, "
+        ".tmx, .zip of OPUS; for a parser, a .mrg file holds trees.",
         path=True,
         uses=(_OF_MODELS, _OF_ALIGNMENTS),
     )

@@ -11,6 +11,8 @@
     python -m t2t_keras.prepare --shortlist=ende.shortlist --alignments=train.align \\
         --train_source=train.en --train_target=train.de \\
         --vocabulary_file=runs/base/vocabulary.model
+    python -m t2t_keras.prepare --temperature=5 --train_source=train.en \\
+        --train_target=train.de --mixture=more.en:more.de:1,other.tsv:1
 
 The vocabulary is learned, or loaded from --vocabulary_file. The folder also contains
 it and the dev and test sets. After a stop or a kill, complete shards are kept, and the
@@ -18,6 +20,8 @@ same command writes the missing ones. Several processes or hosts may each write 
 after --vocabulary_only and before --join, with the same result. Flagfiles for training
 can be used; settings of model and training are ignored. With --shortlist no records are
 written, but a file for t2t_keras.export --shortlist: which subwords translate which.
+With --temperature nothing is written: the --mixture with rates by temperature is
+printed, for t2t_keras.train.
 """
 
 import dataclasses
@@ -38,7 +42,7 @@ from t2t_keras.settings.flags import (
 )
 from t2t_keras.settings.setting import Settings, marked, setting, settings_of
 
-_OF_RECORDS, _OF_SHORTLISTS = "records", "shortlists"
+_OF_RECORDS, _OF_SHORTLISTS, _OF_RATES = "records", "shortlists", "rates"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +51,8 @@ class PrepareOptions(Settings):
 
     output: str | None = setting(
         None,
-        "Folder of the records, created if missing. Required without --shortlist.",
+        "Folder of the records, created if missing. Required without --shortlist and "
+        "--temperature.",
         path=True,
         uses=(_OF_RECORDS,),
     )
@@ -107,9 +112,25 @@ class PrepareOptions(Settings):
         path=True,
         uses=(_OF_SHORTLISTS,),
     )
+    temperature: float | None = setting(
+        None,
+        "Temperature T, from 1: prints --mixture with the rates at which each corpus "
+        "is seen in proportion to the T-th root of its size, instead of writing "
+        "records. 1 is in proportion to the sizes; published for many languages: 5. "
+        "The rates given in --mixture do not matter.",
+        low=1,
+    )
 
     def check(self) -> None:
-        if self.shortlist:
+        if self.temperature is not None:
+            if self.shortlist:
+                raise UserError(
+                    "--temperature and --shortlist are for different tasks. Leave one "
+                    "out."
+                )
+            reason = "is not for --temperature, which only prints rates. Leave one out."
+            check_use([_OPTIONS], _OF_RATES, reason)
+        elif self.shortlist:
             reason = "is for records. Leave out --shortlist."
             check_use([_OPTIONS], _OF_SHORTLISTS, reason)
             self.require("alignments")
@@ -155,6 +176,8 @@ def main() -> int:
     options = _OPTIONS.read()
     if options.shortlist:
         return _make_shortlist(options)
+    if options.temperature is not None:
+        return _print_rates(options.temperature)
     folder = Path(options.require("output"))
     if options.verify:
         manifest = verify_records(folder)
@@ -199,6 +222,8 @@ def _make_shortlist(options: PrepareOptions) -> int:
             (data.train_source, data.train_target),
             options.require("alignments"),
             options.require("shortlist"),
+            (data.source_language, data.target_language),
+            data.columns,
             bar.reset,
             bar.update,
         )
@@ -206,12 +231,22 @@ def _make_shortlist(options: PrepareOptions) -> int:
     return 0
 
 
+def _print_rates(temperature: float) -> int:
+    from t2t_keras.runs.data.temperature import temperature_rates
+
+    rates = temperature_rates(config_from_flags().data, temperature)
+    print(f"{rates.table}\n{rates.flag}")
+    return 0
+
+
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     options, config = _OPTIONS.read(), config_from_flags()
-    program.check_filters(config)
+    program.check_extras(config)
     for name in ("train_source", "vocabulary_file") if options.shortlist else ():
         config.data.require(name)
+    if options.temperature is not None:
+        config.data.require("mixture")
 
 
 if __name__ == "__main__":

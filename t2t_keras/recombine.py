@@ -26,7 +26,8 @@ class RecombineOptions(Settings):
 
     treebank: str | None = setting(
         None,
-        "File of trees in Penn Treebank brackets, plain, .gz, .xz or .bz2. Required.",
+        "File of trees in Penn Treebank brackets, plain, .gz, .xz, .bz2 or .zst. "
+        "Required.",
         path=True,
         required=True,
     )

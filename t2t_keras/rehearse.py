@@ -52,7 +52,7 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     _OPTIONS.read()
-    program.check_filters(config_from_flags())
+    program.check_extras(config_from_flags())
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from t2t_keras.settings.flags import (
     define_config_flags,
     define_flags,
 )
-from t2t_keras.settings.program import check_filters, log, run
+from t2t_keras.settings.program import check_extras, log, run
 from t2t_keras.settings.setting import Settings, setting
 
 
@@ -74,7 +74,7 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     _OPTIONS.read()
-    check_filters(config_from_flags())
+    check_extras(config_from_flags())
 
 
 if __name__ == "__main__":

@@ -118,6 +118,8 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
         values["position_layout"] = "interleaved"
     if values["max_tokens_per_replica"] is not None:
         values["max_tokens_per_replica"] += values["max_length"]
+    if None in (values["source_column"], values["target_column"]):
+        values["source_column"] = values["target_column"] = None
     _make_training_consistent(values)
     if values["profile_steps"] is not None:
         values["profile_steps"] = f"3:{2 + values['num_heads']}"

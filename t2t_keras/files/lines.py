@@ -16,6 +16,7 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.atomic import STANDARD_OUTPUT, atomic_file, explain, name_in_errors
+from t2t_keras.files.zstd import open_zstd
 
 _Item = TypeVar("_Item")
 
@@ -25,22 +26,30 @@ Line: TypeAlias = tuple[str | bytes, str | bytes]
 # The byte order mark of UTF-8.
 _MARK = b"\xef\xbb\xbf"
 _STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
-# First bytes of what is decompressed, and of what is refused as no text.
+# First bytes of what is decompressed, and of what is refused as no text. A file of zstd
+# may begin with a frame to skip, as those of pzstd do.
 _COMPRESSED: tuple[tuple[bytes, str, Any], ...] = (
     (rb"\x1f\x8b", "gzip", gzip.open),
     (rb"\xfd7zXZ\0", "xz", lzma.open),
     (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "bzip2", bz2.open),
+    (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", "zstd", open_zstd),
 )
 _REFUSED = (
     (rb"\xff\xfe\0\0|\0\0\xfe\xff", "text in UTF-32", "iconv -f UTF-32 -t UTF-8"),
     (rb"\xff\xfe|\xfe\xff", "text in UTF-16", "iconv -f UTF-16 -t UTF-8"),
-    (rb"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -d"),
     (rb"\x04\x22\x4d\x18", "compressed by lz4", "lz4 -d"),
-    (rb"PK\x03\x04", "a zip archive", "unzip"),
+    (rb"PK\x03\x04", "a zip archive", "unzip; as sentence pairs of OPUS, name it .zip"),
     (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x"),
     (rb"(?s).{257}ustar", "a tar archive", "tar -xf"),
-    (rb"PAR1\x15", "a table in Parquet", "pandas.read_parquet"),
+    (
+        rb"PAR1\x15",
+        "a table in Parquet",
+        "pandas.read_parquet; as sentence pairs, name it .parquet",
+    ),
 )
+# Endings of files that hold both sides of sentence pairs.
+_TWO_SIDED = (".tsv", ".jsonl", ".json", ".parquet", ".tmx", ".zip", ".mrg")
+_BLOCK = 1 << 16
 _FIRST_BYTES = 512
 # Share of lines that are no text above which a file is refused.
 _MOST_BAD = 0.05
@@ -48,7 +57,12 @@ _MOST_BAD = 0.05
 
 def text_suffix(path: str | os.PathLike[str]) -> str:
     """Returns the ending of a text file's name, before that of its compression."""
-    return Path(re.sub(r"\.(gz|xz|bz2)$", "", os.fspath(path))).suffix
+    return Path(re.sub(r"\.(gz|xz|bz2|zst)$", "", os.fspath(path))).suffix
+
+
+def holds_both_sides(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file, by its name, has source and target: columns or trees."""
+    return text_suffix(path) in _TWO_SIDED
 
 
 def check_input(path: str, flag: str = "") -> None:
@@ -91,7 +105,7 @@ def open_input(path: str, flag: str = "") -> Iterator[Iterator[bytes]]:
     """Yields the lines of a text: a file, a pipe or device, or "-" for standard input.
 
     LF and CRLF end a line and are removed, nothing else does. So is a byte order mark
-    at the start. What gzip, xz or bzip2 has compressed is recognized by its first
+    at the start. What gzip, xz, bzip2 or zstd has compressed is recognized by its first
     bytes and decompressed.
 
     Args:
@@ -103,6 +117,36 @@ def open_input(path: str, flag: str = "") -> Iterator[Iterator[bytes]]:
             UTF-16 or a binary format. Damage may be found only at the end of a file. A
             pipe is looked at when its first line is wanted.
     """
+    with _open_file(path, flag) as file:
+        if file.seekable() and not file.isatty():
+            yield split_lines(file, path)
+        else:
+            yield _split_when_read(file, path)
+
+
+@contextlib.contextmanager
+def open_blocks(path: str) -> Iterator[Iterator[bytes]]:
+    """Yields the bytes of a file, decompressed as in `open_input`, in blocks.
+
+    For a format such as XML, which says in what encoding it is and needs no lines.
+
+    Raises:
+        UserError: If the file is missing, cannot be read, or is damaged.
+    """
+
+    def blocks() -> Iterator[bytes]:
+        with _explained_faults(path, kind):
+            while block := file.read(_BLOCK):
+                yield block
+
+    with _open_file(path) as opened:
+        file, kind, _ = _decompress(opened, path)
+        yield blocks()
+
+
+@contextlib.contextmanager
+def _open_file(path: str, flag: str = "") -> Iterator[Any]:
+    """Yields a file, or standard input, that can be looked into before it is read."""
     opened: Any
     if path == "-":
         check_standard_stream("stdin", flag)
@@ -113,25 +157,11 @@ def open_input(path: str, flag: str = "") -> Iterator[Iterator[bytes]]:
             opened = open(path, "rb")
     with opened as raw:
         # Any stream may stand in for standard input.
-        file = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        if file.seekable() and not file.isatty():
-            yield _open_text(file, path)
-        else:
-            yield _open_when_read(file, path)
+        yield raw if hasattr(raw, "peek") else io.BufferedReader(raw)
 
 
-def _open_when_read(file: Any, path: str) -> Iterator[bytes]:
-    """Yields the lines of what may have none yet, such as a pipe or a terminal."""
-    yield from _open_text(file, path)
-
-
-def _open_text(file: Any, path: str) -> Iterator[bytes]:
-    """Returns the lines of an open file, after a look at its first bytes."""
-    return _split_lines(*_recognize(file, path))
-
-
-def _recognize(file: Any, path: str) -> tuple[Any, str, str]:
-    """Returns an open file, decompressed, its path, and its kind of compression."""
+def _decompress(file: Any, path: str) -> tuple[Any, str, bytes]:
+    """Returns a file, decompressed, its compression, and its first bytes."""
     with _explained_faults(path):
         begin = file.peek(_FIRST_BYTES)
     kind = ""
@@ -140,11 +170,36 @@ def _recognize(file: Any, path: str) -> tuple[Any, str, str]:
             kind, file = name, decompress(file)
             with _explained_faults(path, kind):
                 begin = file.peek(_FIRST_BYTES)
+    return file, kind, begin
+
+
+def _split_when_read(file: Any, path: str) -> Iterator[bytes]:
+    """Yields the lines of what may have none yet, such as a pipe or a terminal."""
+    yield from split_lines(file, path)
+
+
+def split_lines(file: Any, path: str) -> Iterator[bytes]:
+    """Returns the lines of an open file, as in `open_input`, after a look into it.
+
+    Args:
+        file: A buffered reader, such as one of a member of an archive.
+        path: Its name in messages.
+
+    Raises:
+        UserError: If it begins like UTF-16 or a binary format; while reading, if it is
+            damaged.
+    """
+    return _split_lines(*_recognize(file, path))
+
+
+def _recognize(file: Any, path: str) -> tuple[Any, str, str]:
+    """Returns a file of text, decompressed, its path, and its compression."""
+    file, kind, begin = _decompress(file, path)
     for pattern, what, tool in _REFUSED:
         if re.match(pattern, begin):
             raise UserError(
                 f"{_title(path)} is {what}, but must be text in UTF-8, plain or "
-                f"compressed by gzip, xz or bzip2. Convert it, with {tool}."
+                f"compressed by gzip, xz, bzip2 or zstd. Convert it, with {tool}."
             )
     return file, path, kind
 
@@ -218,8 +273,8 @@ def _explained_faults(path: str, kind: str = "") -> Iterator[None]:
             message = f"{_title(path)} cannot be read: {error.strerror}."
         else:
             message = (
-                f"{_title(path)} is a damaged or incomplete {kind} file ({error}). "
-                "Copy or download it again."
+                f"{_title(path)} is a damaged or incomplete {kind or 'text'} file "
+                f"({error}). Copy or download it again."
             )
         raise UserError(message) from error
 

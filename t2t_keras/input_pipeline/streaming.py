@@ -46,6 +46,8 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     shuffle_buffer: int = 100_000,
     seed: int = 0,
     row_multiple: int = 1,
+    languages: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> tf.data.Dataset:
     """Returns batches of parallel text, read and tokenized on demand.
 
@@ -54,8 +56,9 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
             logits = model(batch)
 
     Args:
-        files: For each corpus a source and a target path, or one .tsv path; plain or
-            compressed, glob patterns too. Also a lone .tsv path.
+        files: For each corpus a source and a target path, or one path of a file with
+            both sides, such as .tsv; plain or compressed, glob patterns too. Also a
+            lone path of that kind.
         vocabulary: Joint vocabulary of both languages, or its file.
         tokens_per_batch: Maximum positions of one side of a batch, padding included.
         max_length: Maximum tokens of a side, EOS included; longer pairs are dropped.
@@ -65,6 +68,10 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
         seed: Seed of the order. After `repeat()`, each pass has another order.
         row_multiple: Divisor of the rows of every batch: the number of devices under
             `MirroredStrategy`, where `fit` needs equal shares.
+        languages: Codes of source and target language, which choose the texts in .tmx
+            and .zip files, and the columns in .jsonl and .parquet files.
+        columns: Names of both columns, instead. Default: those of the languages, or
+            else source and target.
 
     Returns:
         The four features of ADR 0002 by name; both sides have the same length.
@@ -87,7 +94,11 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     encoders = subwords.source, subwords
 
     def lines() -> Iterator[tuple[bytes, bytes]]:
-        return itertools.chain.from_iterable([read_parallel_text(*s) for s in sides])
+        corpora = [
+            read_parallel_text(*paths, languages=languages, columns=columns)
+            for paths in sides
+        ]
+        return itertools.chain.from_iterable(corpora)
 
     sample = list(itertools.islice(lines(), sample_lines))
     bounds = _bounds(sample, subwords, tokens_per_batch, max_length, max_shapes)

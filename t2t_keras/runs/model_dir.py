@@ -268,6 +268,7 @@ def _names_of_contents(
     corpus = card.get("corpus", {})
     if corpus.get("fingerprint"):
         yield from ("train_source", "train_target", "train_alignments")
+        yield from ("source_column", "target_column")
         if None in changed.get("dataset", ()):  # text or records instead
             yield "dataset"
     mixtures = changed.get("mixture", ((), ()))

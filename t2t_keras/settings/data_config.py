@@ -49,8 +49,9 @@ class DataConfig(Settings):
     train_source: tuple[str, ...] = setting(
         (),
         "Files of training text in the source language, comma-separated, plain, "
-        ".gz, .xz or .bz2, one sentence a line; patterns are allowed. A .tsv file "
-        "holds both languages, a .mrg file trees.",
+        ".gz, .xz, .bz2 or .zst, one sentence a line; patterns are allowed. Files that "
+        "hold both languages are given alone: .tsv, .jsonl, .parquet, .tmx, .zip of "
+        "OPUS. A .mrg file holds trees.",
         path=True,
         record="text",
     )
@@ -61,11 +62,22 @@ class DataConfig(Settings):
         path=True,
         record="text",
     )
+    source_column: str | None = setting(
+        None,
+        "Column of the source text in .jsonl and .parquet files, with a dot before a "
+        "column within another: translation.en. Default: translation.SOURCE_LANGUAGE, "
+        "or else the code alone, or else source.",
+    )
+    target_column: str | None = setting(
+        None,
+        "Column of the target text in .jsonl and .parquet files. Default: "
+        "translation.TARGET_LANGUAGE, or else the code alone, or else target.",
+    )
     mixture: tuple[str, ...] = setting(
         (),
         "Training text in addition to the main corpus, comma-separated, each "
-        "with its rate: NAME:RATE (a dataset, a .tsv or .mrg file, a folder of "
-        "records) or SOURCE:TARGET:RATE. At rate 2 an epoch has each pair "
+        "with its rate: NAME:RATE (a dataset, a file with both languages such as .tsv, "
+        "a folder of records) or SOURCE:TARGET:RATE. At rate 2 an epoch has each pair "
         "twice, at 0.25 a different quarter of the pairs each time. With a third "
         "part, NAME:RATE:TAG, the tag precedes each source; see --user_symbols.",
         record="text",
@@ -194,7 +206,18 @@ class DataConfig(Settings):
         paper=True,
     )
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of both sides in tables; empty for the default."""
+        return tuple(filter(None, (self.source_column, self.target_column)))
+
     def check(self) -> None:
+        if len(self.columns) == 1:
+            raise UserError(
+                "--source_column and --target_column belong together: the columns of "
+                "both sides. Give both, or neither for the default. Received: "
+                f"{self.columns[0]} alone"
+            )
         if self.tokens_per_batch < self.max_length:
             raise UserError(
                 "--tokens_per_batch must be at least --max_length, or a long sentence "

@@ -346,7 +346,7 @@ def _flag_lines(name: str, value: Any) -> list[str]:
     for part in value if isinstance(value, tuple) else (value,):
         _check_writable(name, str(part))
     if isinstance(value, tuple):
-        return [f"--{name}={_comma_separated(value)}"]
+        return [f"--{name}={comma_separated(value)}"]
     return [f"--{name}={value}"]
 
 
@@ -359,7 +359,7 @@ def _check_writable(name: str, text: str) -> None:
         )
 
 
-def _comma_separated(values: Sequence[str]) -> str:
+def comma_separated(values: Sequence[str]) -> str:
     """Returns a line of CSV, the format of absl's list flags."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(values)

@@ -17,7 +17,7 @@ from t2t_keras.errors import UserError, did_you_mean, require_extra, require_pac
 from t2t_keras.files.atomic import STANDARD_OUTPUT, explain, name_in_errors
 from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.files.keras_import import check_backend
-from t2t_keras.files.lines import prepare_standard_streams
+from t2t_keras.files.lines import prepare_standard_streams, text_suffix
 from t2t_keras.files.logs import log_to
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
@@ -25,6 +25,7 @@ from t2t_keras.files.signals import Interrupted, end_program_on_signal
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import help_text, setting_of_flag
 from t2t_keras.settings.setting import Setting
+from t2t_keras.settings.training_text import parse_mixture_item
 
 VERSION_LINE = f"t2t_keras {__version__}"
 
@@ -209,10 +210,16 @@ def flag_values(names: Sequence[str]) -> dict[str, Any]:
     return {name: flags.FLAGS[name].value for name in names}
 
 
-def check_filters(config: ExperimentConfig) -> None:
-    """Raises `MissingPackage` if --filter needs an extra that is not installed."""
-    if "language" in config.data.filter:
+def check_extras(config: ExperimentConfig) -> None:
+    """Raises `MissingPackage` if the data need an extra that is not installed."""
+    data = config.data
+    if "language" in data.filter:
         require_extra("--filter=language", "filters")
+    sources = *data.train_source, *data.dev_source, *data.test_source
+    parts = (parse_mixture_item(item).names[0] for item in data.mixture)
+    for name in (*sources, *parts):
+        if text_suffix(name) == ".parquet":
+            require_extra(f"{name}, a file in Parquet,", "formats", "pyarrow")
 
 
 def refuse_flags(names: Sequence[str], reason: str) -> None:

@@ -7,16 +7,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from t2t_keras.errors import UserError, did_you_mean
-from t2t_keras.files.lines import text_suffix
+from t2t_keras.files.lines import holds_both_sides
 
-# Suffixes of files with both sides of their pairs.
-_TWO_SIDED_SUFFIXES = (".tsv", ".mrg")
 # TFDS separates a version with a colon.
 _VERSION = re.compile(r"(\d+|\*)\.(\d+|\*)\.(\d+|\*)")
 _TAKEN_PIECE = re.compile(r"<(pad|unk|s|/s|0x[0-9A-Fa-f]{2})>")
 _PLAIN_FILTERS = ("copied", "duplicates", "script", "language", "markup", "numbers")
 # A higher rate is more likely a typo.
-_MAX_RATE = 1000
+MAX_RATE = 1000
 
 
 class MixtureItem(NamedTuple):
@@ -36,7 +34,7 @@ class MixtureItem(NamedTuple):
     @property
     def is_text(self) -> bool:
         """Whether the names are those of text files."""
-        return len(self.names) == 2 or text_suffix(self.names[0]) in _TWO_SIDED_SUFFIXES
+        return len(self.names) == 2 or holds_both_sides(self.names[0])
 
     @property
     def is_records(self) -> bool:
@@ -79,8 +77,8 @@ def parse_mixture_item(text: str) -> MixtureItem:
     if not (1 <= len(names) <= 2 and all(names)):
         raise UserError(
             "An item of --mixture must be NAME:RATE (a dataset, a folder of records, a "
-            ".tsv or .mrg file) or SOURCE:TARGET:RATE (two text files), such as "
-            f"more.en:more.de:0.25. Received: {text!r}"
+            "file with both sides such as .tsv) or SOURCE:TARGET:RATE (two text "
+            f"files), such as more.en:more.de:0.25. Received: {text!r}"
         )
     return MixtureItem(tuple(names), _parse_rate(rate_text, text), tag)
 
@@ -101,10 +99,10 @@ def _parse_number(text: str) -> Fraction | None:
 
 def _parse_rate(rate_text: str, text: str) -> Fraction:
     rate = _parse_number(rate_text) or Fraction(0)
-    if not 0 < rate <= _MAX_RATE:
+    if not 0 < rate <= MAX_RATE:
         raise UserError(
             "The rate of an item of --mixture must be a number above 0 and at most "
-            f"{_MAX_RATE}, such as 2, 0.25 or 1/3: the number of times that an epoch "
+            f"{MAX_RATE}, such as 2, 0.25 or 1/3: the number of times that an epoch "
             f"has each of its pairs. Received: {text!r}"
         )
     return rate
@@ -152,10 +150,10 @@ def _parse_length_ratio(
     text: str, ratio_text: str = "", unit: str = "words", *rest: str
 ) -> FilterItem:
     ratio = _parse_number(ratio_text) or Fraction(0)
-    if not 1 <= ratio <= _MAX_RATE or unit not in ("words", "characters") or rest:
+    if not 1 <= ratio <= MAX_RATE or unit not in ("words", "characters") or rest:
         raise UserError(
             "The filter length_ratio must have the maximum ratio of the longer side "
-            f"to the shorter one, from 1 to {_MAX_RATE}, and may have the unit words "
+            f"to the shorter one, from 1 to {MAX_RATE}, and may have the unit words "
             "(the default) or characters: length_ratio:2 or "
             f"length_ratio:2:characters. Received: {text!r}"
         )

@@ -10,6 +10,12 @@ def base_language(code: str) -> str:
     return dict(_SYNONYMS).get(language, language)
 
 
+def is_variant(code: str, of: str) -> bool:
+    """Returns whether a code is another, or begins with it: en-US and en_GB with en."""
+    code, of = (each.replace("_", "-").lower() for each in (code, of))
+    return f"{code}-".startswith(f"{of}-")
+
+
 def language_name(code: str, *, own: bool = False) -> str:
     """Returns the name of a language; the code without Babel or if it knows no name.
 

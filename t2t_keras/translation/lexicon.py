@@ -38,6 +38,8 @@ def make_shortlist(
     text: tuple[Sequence[str], Sequence[str]],
     alignments: str,
     output: str,
+    languages: Sequence[str] = (),
+    columns: Sequence[str] = (),
     on_start: Callable[[int], object] = lambda _: None,
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> str:
@@ -45,9 +47,12 @@ def make_shortlist(
 
     Args:
         vocabulary: Vocabulary of the model.
-        text: Files of the training text, in the source and in the target language.
+        text: Files of the training text, in the source and in the target language; of
+            the source alone if they hold both sides.
         alignments: File with the word alignment of each line, in Pharaoh format.
         output: File to write, or "-".
+        languages: Codes of both languages, for files that hold both sides.
+        columns: Names of their columns; see `open_parallel_text`.
         on_start: Called once with the number of lines of the text.
         on_progress: Called with the number of lines counted since the last call.
 
@@ -58,7 +63,7 @@ def make_shortlist(
     _check_joint(vocabulary)
     # Opened first: a path that cannot be written costs no count.
     with open_output(output) as file:
-        pairs = open_parallel_text(*text)
+        pairs = open_parallel_text(*text, languages=languages, columns=columns)
         on_start(pairs.report.lines)
         counts = _count_links(pairs, alignments, vocabulary, on_progress)
         if not counts:

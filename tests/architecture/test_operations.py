@@ -17,6 +17,7 @@ MODULES = (
     ("set signal handlers", "files.signals"),
     ("hash files", "files.atomic"),
     ("read standard input and compressed text", "files.lines"),
+    ("decompress zstd", "files.zstd"),
     ("define the shape of a batch", "typing"),
     ("define the sums of an update", "training.update"),
 )

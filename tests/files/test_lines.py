@@ -10,8 +10,9 @@ import os
 import sys
 
 import pytest
+import zstandard
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import MissingPackage, UserError
 from t2t_keras.files.lines import (
     CountedLines,
     check_outputs,
@@ -31,15 +32,24 @@ def read_all(path, **named):
         return list(lines)
 
 
+def pack_frames(content):
+    """Packs in frames of seven bytes, the last one empty, as pzstd and cat do."""
+    packer = zstandard.ZstdCompressor(write_checksum=True)
+    parts = [content[i : i + 7] for i in range(0, len(content) + 7, 7)]
+    skipped = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"size"
+    return b"".join(skipped + packer.compress(part) for part in parts)
+
+
 PACKERS = (
     ("gzip", gzip.compress),
     ("xz", lzma.compress),
     ("bzip2", bz2.compress),
+    ("zstd", zstandard.ZstdCompressor(write_checksum=True).compress),
 )
 
 
 @pytest.mark.parametrize("source", ["file", "standard input", "pipe"])
-@pytest.mark.parametrize("pack", [bytes, *(pack for _, pack in PACKERS)])
+@pytest.mark.parametrize("pack", [bytes, pack_frames, *(p for _, p in PACKERS)])
 def test_one_reader_of_text(tmp_path, monkeypatch, pack, source):
     """Nothing but LF and CRLF ends a line; a mark is no text, but within one it is."""
     path, content = tmp_path / "text.gz", pack(b"\xef\xbb\xbf" + TEXT)
@@ -88,6 +98,26 @@ def test_a_damaged_file_is_refused(tmp_path, kind, pack):
             read_all(path)
 
 
+def test_large_and_many_frames_of_zstd_are_read_in_parts(tmp_path):
+    path, text = tmp_path / "text", b"a line\n" * 300_000
+    path.write_bytes(zstandard.ZstdCompressor(level=1).compress(text) * 2)
+    assert read_all(path) == [b"a line"] * 600_000
+
+
+def test_without_its_package_zstd_is_refused_and_other_text_is_read(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    path = tmp_path / "text"
+    path.write_bytes(gzip.compress(b"a"))
+    assert read_all(path) == [b"a"]
+    path.write_bytes(zstandard.ZstdCompressor().compress(b"a"))
+    with pytest.raises(
+        MissingPackage, match=r'\(zstandard\): .*"t2t_keras\[formats\]"'
+    ):
+        read_all(path)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -98,11 +128,10 @@ def test_a_damaged_file_is_refused(tmp_path, kind, pack):
             gzip.compress("süß\n".encode("utf-16"), mtime=0),
             "text in UTF-16, but must be",
         ),
-        (bytes.fromhex("28b52ffd 2004"), "compressed by zstd, .* Convert.* zstd -d"),
-        (bytes.fromhex("04224d18 6470"), "compressed by lz4"),
-        (b"PK\x03\x04\x14", "a zip archive"),
+        (bytes.fromhex("04224d18 6470"), "compressed by lz4, .* Convert .* lz4 -d"),
+        (b"PK\x03\x04\x14", "a zip archive, .* name it .zip"),
         (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-        (b"PAR1\x15\x04", "a table in Parquet"),
+        (b"PAR1\x15\x04", "a table in Parquet, .* name it .parquet"),
         (lzma.compress(b"a\0\n".ljust(257, b"\0") + b"ustar\0"), "a tar archive"),
     ],
 )

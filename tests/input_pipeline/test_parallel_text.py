@@ -92,11 +92,34 @@ def test_tsv_holds_both_sides(write):
     assert text.report.lines == 7
 
 
-@pytest.mark.parametrize("line, columns", [("no tab", 1), ("a\tb\tc", 3)])
+MAYBE_CSV = r"\. This may be CSV, but quotes and commas are text .* or as \.jsonl"
+MAYBE_JSON = r"\. If the file is of JSON lines, name it \.jsonl\."
+
+
+@pytest.mark.parametrize(
+    ("line", "columns"),
+    [
+        ("no tab", "1$"),
+        ("a\tb\tc", "3$"),
+        ("a,b,c", "1$"),
+        (f'a,"{"x" * 200_000}"', "1$"),  # longer than csv takes
+        ("a\rb,c", "1$"),
+        ("one,eins", f"1{MAYBE_CSV}"),
+        ('"one, two";eins', f"1{MAYBE_CSV}"),
+        ('"a\tb"\tc', f"3{MAYBE_CSV}"),
+        ('"the first line', f"1{MAYBE_CSV}"),
+        ('{"en": "one"}', f"1{MAYBE_JSON}"),
+    ],
+)
 def test_tsv_of_other_columns(write, line, columns):
     path = write("a.tsv", f"one\teins\n{line}\n")
     with pytest.raises(UserError, match=rf"a\.tsv, line 2: .*Received: {columns}"):
         open_parallel_text([path])
+
+
+def test_quotes_and_commas_in_two_columns_are_text(write):
+    path = write("a.tsv", '"a, b"\t"c\n')
+    assert read_pairs([path]) == [(b'"a, b"', b'"c')]
 
 
 @pytest.mark.parametrize(

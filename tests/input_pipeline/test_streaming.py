@@ -188,7 +188,7 @@ def test_files_and_arguments_that_cannot_be_used(files, vocabulary, tmp_path):
         with pytest.raises(UserError, match=message):
             text_dataset(missing, vocabulary, **{name: number})
     with pytest.raises(
-        UserError, match=r"one \.tsv path, or .*Received: \('a', 'b', 'c'"
+        UserError, match=r"one path with both sides, .* or .*Received: \('a', 'b', 'c'"
     ):
         text_dataset([("a", "b", "c")], vocabulary)
     (tmp_path / "empty.tsv").write_text("a\t\n")

@@ -102,6 +102,17 @@ def test_probabilities_are_counted_over_linked_words(vocabulary, lexicon):
     assert (probabilities[:, :-1] >= probabilities[:, 1:]).all()
 
 
+def test_text_with_both_sides_gives_the_same(files, lexicon, tmp_path):
+    pairs = zip(SOURCES, TARGETS, strict=True)
+    rows = (json.dumps({"a": source, "b": target}) for source, target in pairs)
+    (tmp_path / "text.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    text = {"train_source": tmp_path / "text.jsonl", "train_target": ""}
+    columns = {"source_column": "a", "target_column": "b"}
+    done = prepare(files, tmp_path / "new", **text, **columns)
+    assert (done.status, done.stderr) == (0, "")
+    assert (tmp_path / "new").read_bytes() == lexicon.read_bytes()
+
+
 def test_marians_file_is_read(vocabulary, tmp_path):
     (tmp_path / "lex.gz").write_bytes(
         gzip.compress("▁tree ▁a 1e-3\nNULL ▁a 0.5\n▁a NULL 1\n▁a ▁a .25\n".encode())

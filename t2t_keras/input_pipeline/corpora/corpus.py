@@ -124,6 +124,7 @@ def open_corpus(
     data_dir: str | None = None,
     download: bool = False,
     read_trees: TreeReader | None = None,
+    columns: Sequence[str] = (),
 ) -> Corpus:
     """Returns a corpus, after a check that it can be read.
 
@@ -132,11 +133,13 @@ def open_corpus(
             TensorFlow Datasets such as `wmt14_translate/de-en`.
         files: Source and target files by split, instead of a dataset.
         source_language: Feature of the dataset to translate from. Default: "source".
+            Of files, see `open_parallel_text`.
         target_language: Feature of the dataset to translate into. Default: "target".
         data_dir: Folder of prepared datasets. Default: that of TFDS.
         download: Whether a dataset that is not prepared may be downloaded.
         read_trees: Reads sentence pairs from `.mrg` files, and from the dataset's
             feature `target_language`; None if the task has no trees.
+        columns: Names of both columns in files of tables; see `open_parallel_text`.
 
     Raises:
         UserError: If there are neither `dataset` nor `files`, or both, or they cannot
@@ -147,8 +150,8 @@ def open_corpus(
             f"Give a dataset or parallel text files. Received: {dataset} and files."
         )
     if files:
-        languages = source_language or "", target_language or ""
-        return _file_corpus(files, read_trees, languages)
+        languages = source_language or "source", target_language or "target"
+        return _file_corpus(files, read_trees, languages, columns)
     if not dataset:
         raise UserError("Give a dataset or parallel text files. Received: neither.")
     return _dataset_corpus(
@@ -164,13 +167,16 @@ def open_corpus(
 
 
 def _file_corpus(
-    files: Mapping[str, Files], read_trees: TreeReader | None, languages: Sequence[str]
+    files: Mapping[str, Files],
+    read_trees: TreeReader | None,
+    languages: Sequence[str],
+    columns: Sequence[str],
 ) -> Corpus:
     known = [name for name, _ in SPLITS]
     if unknown := sorted(set(files) - set(known)):
         raise UserError(f"Splits are called {', '.join(known)}. Received: {unknown}")
     texts = {
-        name: open_parallel_text(*files[name], read_trees, languages)
+        name: open_parallel_text(*files[name], read_trees, languages, columns)
         for name in known
         if files.get(name)
     }

@@ -26,10 +26,8 @@ from t2t_keras.files.lines import (
     is_utf8,
     text_suffix,
 )
-from t2t_keras.input_pipeline.corpora.parallel_text import (
-    check_columns,
-    other_line_count_error,
-)
+from t2t_keras.input_pipeline.corpora.parallel_text import other_line_count_error
+from t2t_keras.input_pipeline.corpora.tsv import check_columns
 from t2t_keras.text.normalization import is_blank
 
 RANGE_BYTES = 1 << 20
@@ -122,13 +120,18 @@ def _join_names(groups: Sequence[Sequence[Any]]) -> str:
 
 
 def _same_file(fields: Mapping[str, Any], path: Path) -> IndexedFile:
-    size = os.path.getsize(path)
-    if size != fields["size"]:
-        raise UserError(
-            f"{path} has {size:,} bytes, and had {fields['size']:,} when its lines "
-            "were counted. Give the same file, or start again in another --output."
-        )
+    check_size(path, fields["size"])
     return IndexedFile(**{**fields, "path": str(path), "begun": tuple(fields["begun"])})
+
+
+def check_size(path: Path, expected: int) -> None:
+    """Raises `UserError` if a file has not the size that it had when it was counted."""
+    size = os.path.getsize(path)
+    if size != expected:
+        raise UserError(
+            f"{path} has {size:,} bytes, and had {expected:,} when its lines were "
+            "counted. Give the same file, or start again in another --output."
+        )
 
 
 def index_text(

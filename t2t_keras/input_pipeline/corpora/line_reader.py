@@ -4,7 +4,7 @@ The process that reads only finds line ends, so it can keep many others busy.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,8 @@ from t2t_keras.input_pipeline.corpora.line_index import (
     IndexedFile,
     IndexedText,
 )
-from t2t_keras.input_pipeline.corpora.parallel_text import check_columns, repair
+from t2t_keras.input_pipeline.corpora.parallel_text import repair
+from t2t_keras.input_pipeline.corpora.tsv import check_columns
 
 # Lines, and bytes of a side, that are read at a time.
 _MOST_LINES = 4096
@@ -270,6 +271,30 @@ class ChunkReader:
             )
         self._newest = chunk
         self._place += len(chunk[0])
+
+
+class JoinedReader:
+    """Reads lines of several corpora, one after another."""
+
+    def __init__(self, readers: Sequence[LineReader]):
+        self.num_lines = sum(reader.num_lines for reader in readers)
+        self._readers = readers
+
+    def read(self, begin: int, end: int) -> Iterator[RawLines]:
+        """Yields lines `begin` to `end`, in order."""
+        first = 0
+        for reader in self._readers:
+            own_begin = max(begin - first, 0)
+            own_end = min(end - first, reader.num_lines)
+            if own_begin < own_end:
+                for lines in reader.read(own_begin, own_end):
+                    yield dataclasses.replace(lines, first=first + lines.first)
+            first += reader.num_lines
+
+    def close(self) -> None:
+        """Closes what is open."""
+        for reader in self._readers:
+            reader.close()
 
 
 def _join(lines: list[bytes]) -> bytes:

@@ -4,7 +4,8 @@ Lines end at LF only: a CR, U+0085 or U+2028 inside a line, where `str.splitline
 break it, cannot misalign the two sides. `files.lines` reads them.
 
 A file may also hold both sides: .tsv in two columns, .mrg as trees, each of which
-counts as a line. A `TreeReader` converts trees to sentence pairs.
+counts as a line; JSON lines, Parquet, TMX, or OPUS' zip archives of two text files. A
+`TreeReader` converts trees to sentence pairs.
 """
 
 import dataclasses
@@ -12,7 +13,6 @@ import glob
 import hashlib
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +23,7 @@ from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.lines import (
     CountedLines,
     chunks,
+    holds_both_sides,
     invalid_utf8_warning,
     is_utf8,
     open_input,
@@ -30,19 +31,17 @@ from t2t_keras.files.lines import (
 )
 from t2t_keras.files.paths import expand
 from t2t_keras.input_pipeline.corpora.fingerprints import fingerprint_of, hash_pairs
-from t2t_keras.text.languages import language_name
+from t2t_keras.input_pipeline.corpora.moses_zip import open_moses_zip
+from t2t_keras.input_pipeline.corpora.tables import (
+    PairSelection,
+    read_json_lines,
+    read_parquet,
+)
+from t2t_keras.input_pipeline.corpora.tmx import read_tmx
+from t2t_keras.input_pipeline.corpora.tsv import column_warnings, read_columns
 from t2t_keras.text.normalization import is_blank
 
-# Lines of a table that tell its format.
-_FIRST_ROWS = 1000
 _LINES_AT_ONCE = 1024
-_QUOTED = re.compile(rb'(?s)".*"')
-# What a header of a table of sentence pairs is made of, besides codes and names of
-# its languages.
-_HEADER_WORDS = frozenset(
-    "source target src tgt trg ref reference text sentence segment translation "
-    "original input output en de".split()
-)
 
 TreeReader: TypeAlias = Callable[[Iterable[bytes], str], Iterator[tuple[bytes, bytes]]]
 """Function of the lines of bracketed trees and a name for messages, which yields the
@@ -88,11 +87,13 @@ class ParallelText:
     report: ParallelTextReport
     read_trees: TreeReader | None = None
     """For `.mrg` files."""
+    selection: PairSelection = dataclasses.field(default_factory=PairSelection)
+    """For other files with both sides."""
 
     def lines(self) -> Iterator[tuple[bytes, bytes]]:
         """Yields source and target of all lines, well-formed UTF-8."""
-        paths = self.source_paths, self.target_paths
-        for source, target in _line_pairs(*paths, self.read_trees, _lines):
+        files = self.source_paths, self.target_paths, self.read_trees
+        for source, target in _line_pairs(*files, _lines, self.selection):
             yield repair(source), repair(target)
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
@@ -117,35 +118,44 @@ def open_parallel_text(
     target: Sequence[str | Path] = (),
     read_trees: TreeReader | None = None,
     languages: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> ParallelText:
     """Returns parallel files, after one pass over them that checks every line.
 
     Args:
         source: Paths or glob patterns, of plain or compressed files, read one after
             another. A `.tsv` (or `.tsv.gz`) file holds source and target, a tab
-            between them; a `.mrg` (or `.mrg.gz`) file holds trees.
+            between them; a `.mrg` (or `.mrg.gz`) file holds trees. `.jsonl`, `.json`,
+            `.parquet`, `.tmx` and `.zip` files hold both sides, too.
         target: The same number of files, in the same order; none if `source` holds
             both sides.
         read_trees: Reads `.mrg` files; None if the task has no trees.
-        languages: Codes of both languages, which a header may have.
+        languages: Codes of both languages, which choose texts in a `.tmx` or `.zip`
+            file and columns in others, and which a header may have.
+        columns: Names of the source's and the target's column in `.jsonl`, `.json` and
+            `.parquet` files. Default: see `PairSelection`.
 
     Raises:
         UserError: If a file is missing, cannot be read, is cut short, is no text in
             UTF-8, or holds trees although the task has none; if two files that belong
             together have different numbers of lines, a line of a TSV file has not
-            exactly two columns, or a tree cannot be parsed.
+            exactly two columns, or a tree cannot be parsed; or for a fault of another
+            file with both sides.
+        MissingPackage: If a package that reads a file is not installed.
     """
+    selection = PairSelection(languages, columns)
     source_paths, target_paths = expand_patterns(source), expand_patterns(target)
     check_sides(source_paths, target_paths)
     check_read_twice((*source_paths, *target_paths))
     if read_trees is None:
         _check_no_trees(source_paths)
     lines = pairs = invalid = 0
-    paths = source_paths, target_paths
+    warnings: list[str] = []
+    files = source_paths, target_paths, read_trees
 
     def hashes() -> Iterator[np.ndarray]:
         nonlocal lines, pairs, invalid
-        read = _line_pairs(*paths, read_trees, _checked_lines)
+        read = _line_pairs(*files, _checked_lines, selection, warnings.append)
         for chunk in chunks(read, _LINES_AT_ONCE):
             texts = [(repair(one), repair(other)) for one, other in chunk]
             lines += len(chunk)
@@ -163,19 +173,26 @@ def open_parallel_text(
         dropped_empty=lines - pairs,
         invalid_utf8=invalid,
         fingerprint=fingerprint,
-        format_warnings=tuple(format_warnings(source_paths, languages)),
+        format_warnings=(*format_warnings(source_paths, languages), *warnings),
     )
-    return ParallelText(source_paths, target_paths, report, read_trees)
+    return ParallelText(source_paths, target_paths, report, read_trees, selection)
 
 
 def read_parallel_text(
-    source: str | Path, target: str | Path | None = None
+    source: str | Path,
+    target: str | Path | None = None,
+    languages: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    read_trees: TreeReader | None = None,
 ) -> Iterator[tuple[bytes, bytes]]:
     """Returns source and target of all lines, well-formed UTF-8, in a single pass.
 
     Args:
         source: A path or glob pattern; see `open_parallel_text`.
         target: The same; None if `source` holds both sides.
+        languages: Codes of both languages; see `open_parallel_text`.
+        columns: The same.
+        read_trees: Reads `.mrg` files; None if the task has no trees.
 
     Raises:
         UserError: At once if a file is missing; while reading, for the other faults
@@ -185,8 +202,10 @@ def read_parallel_text(
     target_paths = () if target is None else expand_patterns([target])
     check_sides(source_paths, target_paths)
     check_read_twice((*source_paths, *target_paths))
-    _check_no_trees(source_paths)
-    lines = _line_pairs(source_paths, target_paths, None, _lines)
+    if read_trees is None:
+        _check_no_trees(source_paths)
+    selection = PairSelection(languages, columns)
+    lines = _line_pairs(source_paths, target_paths, read_trees, _lines, selection)
     return ((repair(one), repair(other)) for one, other in lines)
 
 
@@ -234,14 +253,14 @@ def check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
     if any(is_both) and target:
         raise UserError(
             f"{source[is_both.index(True)]} holds both sides, so no target file "
-            f"belongs to it. Received: {target[0]}. Give TSV files, and trees, as "
+            f"belongs to it. Received: {target[0]}. Give files with both sides as "
             "source alone."
         )
     if not target and not all(is_both):
         raise UserError(
             f"No target file belongs to {source[is_both.index(False)]}. Name one, or "
-            "give a .tsv file with source and target in two columns, or a .mrg file "
-            "of trees."
+            "give a file with both sides: .tsv with source and target in two columns, "
+            ".jsonl, .parquet, .tmx, a .zip of OPUS, or .mrg with trees."
         )
     if trees := [path for path in target if text_suffix(path) == ".mrg"]:
         raise UserError(
@@ -274,11 +293,6 @@ def _check_no_trees(paths: Sequence[Path]) -> None:
             )
 
 
-def holds_both_sides(path: str | Path) -> bool:
-    """Returns whether a file, by its name, has source and target: columns or trees."""
-    return text_suffix(path) in (".tsv", ".mrg")
-
-
 def check_both_sides(source: Sequence[str], reference: Sequence[str]) -> None:
     """Raises `UserError` if --source or --reference is given alone, without need."""
     complete = bool(source) == bool(reference)
@@ -291,6 +305,8 @@ def _line_pairs(
     target_paths: Sequence[Path],
     read_trees: TreeReader | None,
     read: Callable[[Path], Iterator[bytes]],
+    selection: PairSelection,
+    warn: Callable[[str], object] = lambda _: None,
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yields every pair of lines of the files, unchanged, as `read` yields them."""
     if not target_paths:
@@ -298,10 +314,31 @@ def _line_pairs(
             if read_trees is not None and text_suffix(path) == ".mrg":
                 yield from read_trees(read(path), str(path))
             else:
-                yield from _columns(path, read)
+                yield from _both_sides(path, read, selection, warn)
         return
     for source, target in zip(source_paths, target_paths, strict=True):
         yield from _matched_lines(source, target, read)
+
+
+def _both_sides(
+    path: Path,
+    read: Callable[[Path], Iterator[bytes]],
+    selection: PairSelection,
+    warn: Callable[[str], object],
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yields the pairs of a file with both sides, by the ending of its name."""
+    ending = text_suffix(path)
+    if ending in (".jsonl", ".json"):
+        yield from read_json_lines(read(path), path, selection)
+    elif ending == ".parquet":
+        yield from read_parquet(path, selection)
+    elif ending == ".tmx":
+        yield from read_tmx(path, selection.languages, warn)
+    elif ending == ".zip":
+        with open_moses_zip(path, selection.languages) as (members, read_member):
+            yield from _matched_lines(members[0], members[1], read_member)
+    else:
+        yield from read_columns(read(path), path)
 
 
 def _matched_lines(
@@ -332,30 +369,6 @@ def other_line_count_error(
     )
 
 
-def _columns(
-    path: Path, read: Callable[[Path], Iterator[bytes]]
-) -> Iterator[tuple[bytes, bytes]]:
-    for number, line in enumerate(read(path), start=1):
-        yield check_columns(path, number, line)
-
-
-def check_columns(path: Path | str, number: int, line: bytes) -> tuple[bytes, bytes]:
-    """Returns both columns of a line of a TSV file; empty ones of a blank line.
-
-    Raises:
-        UserError: If it has not exactly two.
-    """
-    columns = line.split(b"\t")
-    if len(columns) != 2 and is_blank(line):
-        columns = [b"", b""]
-    if len(columns) != 2:
-        raise UserError(
-            f"{path}, line {number}: a line must have 2 columns, source and "
-            f"target with one tab between them. Received: {len(columns)}"
-        )
-    return columns[0], columns[1]
-
-
 def _lines(path: Path) -> Iterator[bytes]:
     with open_input(str(path)) as lines:
         yield from lines
@@ -369,36 +382,9 @@ def _checked_lines(path: Path) -> Iterator[bytes]:
 def format_warnings(paths: Sequence[Path], languages: Sequence[str]) -> Iterator[str]:
     """Yields warnings about tables whose first rows are not of plain sentences."""
     for path in paths:
-        if text_suffix(path) != ".tsv":
-            continue
-        rows = list(itertools.islice(_columns(path, _lines), _FIRST_ROWS))
-        names = " ".join(
-            name
-            for code in languages
-            for name in (code, language_name(code), language_name(code, own=True))
-        )
-        if rows and all(_is_name(cell, names) for cell in rows[0]):
-            yield (
-                f"{path} begins with the names of its columns, which are taken for a "
-                f"sentence pair: {b', '.join(rows[0]).decode()}. Remove this line: "
-                "tail -n +2 writes the others."
-            )
-        quoted = sum(all(map(_QUOTED.fullmatch, row)) for row in rows)
-        if quoted > len(rows) / 2:
-            yield (
-                f"{path} has double quotes around both columns in {quoted} of its "
-                f"first {len(rows)} lines, which are taken for text. Write it without, "
-                "as csv.writer does with csv.QUOTE_NONE."
-            )
-
-
-def _is_name(cell: bytes, names: str) -> bool:
-    """Returns whether all words of a cell are of a header, such as source_text1."""
-    words, own = (
-        set(re.findall(r"[^\W\d_]+", text.lower()))
-        for text in (cell.decode("utf-8", errors="replace"), names)
-    )
-    return bool(words) and words <= _HEADER_WORDS | own
+        if text_suffix(path) == ".tsv":
+            rows = read_columns(_lines(path), path)
+            yield from column_warnings(rows, path, languages)
 
 
 def repair(line: bytes) -> bytes:
@@ -418,7 +404,8 @@ def absolute_paths(files: Any) -> list[tuple[Path, ...]]:
     for paths in corpora:
         if len(paths) not in (1, 2):
             raise UserError(
-                "Each of files must be one .tsv path, or a source and a target path. "
+                "Each of files must be one path with both sides, such as a .tsv, or a "
+                "source and a target path. "
                 f"Received: {paths!r}"
             )
     if not corpora:

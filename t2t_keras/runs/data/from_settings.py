@@ -123,6 +123,7 @@ def build_corpus(
         data_dir=config.data_dir,
         download=config.download,
         read_trees=read_trees,
+        columns=config.columns,
     )
 
 
@@ -146,8 +147,16 @@ def _open_record_texts(
         for split, pair in {**record_texts, **own_texts}.items()
         if split in splits and split != "train"
     }
-    texts = open_corpus(files=opened, read_trees=read_trees).splits if opened else {}
-    return Corpus(manifest.spec.corpus, texts)
+    if not opened:
+        return Corpus(manifest.spec.corpus, {})
+    texts = open_corpus(
+        files=opened,
+        source_language=config.source_language,
+        target_language=config.target_language,
+        read_trees=read_trees,
+        columns=config.columns,
+    )
+    return Corpus(manifest.spec.corpus, texts.splits)
 
 
 def read_links(config: DataConfig, corpus: Corpus) -> TokenizedSide | None:

@@ -192,6 +192,7 @@ def _open_part(
         data_dir=config.data_dir,
         download=config.download,
         read_trees=read_trees,
+        columns=config.columns,
     )
     corpus.chunks("train")  # raises UserError without a train split
     for warning in corpus.splits["train"].warnings:

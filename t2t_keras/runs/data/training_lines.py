@@ -5,15 +5,18 @@ Records are prepared from these. Training on text reads pairs (`corpora.corpus`)
 
 import contextlib
 import dataclasses
+import hashlib
+import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from t2t_keras.files.lines import text_suffix
+from t2t_keras.files.lines import holds_both_sides, text_suffix
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk, file_chunks
 from t2t_keras.input_pipeline.corpora.filters import (
     FilterMakers,
@@ -21,10 +24,15 @@ from t2t_keras.input_pipeline.corpora.filters import (
     first_rejections,
     none_left_error,
 )
-from t2t_keras.input_pipeline.corpora.line_index import IndexedText, index_text
+from t2t_keras.input_pipeline.corpora.line_index import (
+    IndexedText,
+    check_size,
+    index_text,
+)
 from t2t_keras.input_pipeline.corpora.line_reader import (
     ChunkReader,
     FileReader,
+    JoinedReader,
     LineReader,
     RawLines,
 )
@@ -34,6 +42,7 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
     expand_patterns,
     format_warnings,
     open_parallel_text,
+    read_parallel_text,
 )
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.settings.data_config import DataConfig
@@ -108,28 +117,87 @@ def _open_lines(
         return _dataset_lines(corpus)
     source, target = map(expand_patterns, (config.train_source, config.train_target))
     check_sides(source, target)
-    languages = config.source_language, config.target_language
-    if any(text_suffix(path) == ".mrg" for path in source):
-        read_trees = task_for(config.target_language).read_trees
-        text = open_parallel_text(source, target, read_trees, languages)
-        reader = ChunkReader(lambda: file_chunks(text.lines), text.report.lines)
-        warnings = text.report.warnings()
-        sha256 = text.report.fingerprint
-        return TrainingLines("text files", reader, sha256, None, None, warnings)
     check_read_twice((*source, *target))
+    languages = config.source_language, config.target_language
     groups = [*zip(source, target, strict=True)] if target else [(s,) for s in source]
+    # Files of lines together, and each other one by itself.
+    runs = [
+        list(run)
+        for _, run in itertools.groupby(
+            groups, lambda group: None if _is_of_lines(group[0]) else group[0]
+        )
+    ]
+    if index is not None and len(index) != len(runs):
+        index = None
+    opened = [
+        _open_indexed(
+            run, languages, None if index is None else index[number], workers, check
+        )
+        if _is_of_lines(run[0][0])
+        else _open_pairs(run[0][0], config, None if index is None else index[number])
+        for number, run in enumerate(runs)
+    ]
+    if len(opened) == 1:
+        return dataclasses.replace(opened[0], index=[opened[0].index])
+    hashes = " ".join(each.sha256 for each in opened)
+    return TrainingLines(
+        "text files",
+        JoinedReader([each.reader for each in opened]),
+        hashlib.sha256(hashes.encode()).hexdigest(),
+        None,
+        [each.index for each in opened],
+        [warning for each in opened for warning in each.warnings],
+    )
+
+
+def _is_of_lines(path: Path) -> bool:
+    """Returns whether a line of a file is one of the corpus, which can be found."""
+    return not holds_both_sides(path) or text_suffix(path) == ".tsv"
+
+
+def _open_indexed(
+    groups: Sequence[Sequence[Path]],
+    languages: Sequence[str],
+    index: Any,
+    workers: int,
+    check: Callable[[], None],
+) -> TrainingLines:
     if index is None:
         indexed = index_text(groups, workers, _Progress(check))
     else:
         indexed = IndexedText.from_json(index, groups)
+    tables = [group[0] for group in groups]
+    warnings = [*format_warnings(tables, languages), *indexed.warnings()]
     return TrainingLines(
         "text files",
         FileReader(indexed),
         indexed.sha256,
         None,
         indexed.to_json(),
-        [*format_warnings(source, languages), *indexed.warnings()],
+        warnings,
     )
+
+
+def _open_pairs(path: Path, config: DataConfig, index: Any) -> TrainingLines:
+    """Returns the pairs of a file of trees, a table or the like."""
+    read_trees = task_for(config.target_language).read_trees
+    how = (config.source_language, config.target_language), config.columns
+    warnings = ()
+    if index is None:
+        report = open_parallel_text([path], (), read_trees, *how).report
+        warnings = report.warnings()
+        index = {
+            "path": str(path),
+            "size": path.stat().st_size,
+            "lines": report.lines,
+            "sha256": report.fingerprint,
+        }
+    check_size(path, index["size"])
+    reader = ChunkReader(
+        lambda: file_chunks(lambda: read_parallel_text(path, None, *how, read_trees)),
+        index["lines"],
+    )
+    return TrainingLines("text files", reader, index["sha256"], None, index, warnings)
 
 
 def _dataset_lines(corpus: Corpus) -> TrainingLines:

@@ -22,13 +22,13 @@ from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces, tokeni
 from t2t_keras.files.lines import (
     CountedLines,
     check_standard_input,
+    holds_both_sides,
     is_utf8,
     open_input,
     text_suffix,
 )
 from t2t_keras.input_pipeline.corpora.parallel_text import (
     TreeReader,
-    holds_both_sides,
     read_lines,
 )
 from t2t_keras.runs.tasks import TREES, CorpusScores, Task, task_for
@@ -95,8 +95,8 @@ class ScoredFiles:
         for name in names:
             if holds_both_sides(name) and not _is_treebank(name):
                 raise UserError(
-                    f"{name} holds both sides. Give a file of the translations alone: "
-                    "cut -f2 writes the second column."
+                    f"{name} holds both sides. Give a file of the translations alone; "
+                    "of a .tsv, cut -f2 writes the second column."
                 )
         if self.holds_trees:
             self._check_trees()

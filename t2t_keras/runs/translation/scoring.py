@@ -185,7 +185,8 @@ def read_test_set(
         model_dir: Directory of the run.
         split: "train", "dev" or "test"; ignored if `source` is set.
         source: Files to translate, or one, with a sentence a line. A .tsv
-            also holds the references; for a parser, a .mrg holds trees.
+            or another file with both sides also holds the references; for a parser, a
+            .mrg holds trees.
         reference: Files with the references.
         task: Default: the task of the run's target language.
 
@@ -211,6 +212,7 @@ def read_test_set(
             source_language=config.data.source_language,
             target_language=config.data.target_language,
             read_trees=task.read_trees,
+            columns=config.data.columns,
         )
     else:
         corpus = from_settings.build_corpus(config.data, (split,), task)

@@ -96,8 +96,8 @@ class FileOptions(Settings):
 
     input: str = setting(
         "-",
-        "File to translate: UTF-8, plain, .gz, .xz or .bz2, one sentence a line; - for "
-        "standard input.",
+        "File to translate: UTF-8, plain, .gz, .xz, .bz2 or .zst, one sentence a line; "
+        "- for standard input.",
         path=True,
     )
     output: str = setting(

@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -314,3 +315,43 @@ def test_runs_of_earlier_releases_resume(config, data, tmp_path):
         for settings in (config, records):
             with pytest.raises(UserError, match="is not the training text that the"):
                 prepare_run(settings, model_dir)
+
+
+def test_files_of_other_formats_are_read_in_parts(config, data, tmp_path):
+    """Each is read from its beginning, and those before it are passed over."""
+    texts = zip(data.train_source, data.train_target, strict=True)
+    read = [list(open_parallel_text([s], [t]).lines()) for s, t in texts]
+    pairs = [pair for part in read for pair in part]
+    rows = [{"en": s.decode(), "de": t.decode()} for s, t in pairs[:20]]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "b.tsv").write_bytes(b"".join(b"%b\t%b\n" % p for p in pairs[20:45]))
+    with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
+        for side, code in enumerate(("en", "de")):
+            lines = b"".join(pair[side] + b"\n" for pair in pairs[45:])
+            archive.writestr(f"x.de-en.{code}", lines)
+    names = tuple(str(tmp_path / name) for name in ("a.jsonl", "b.tsv", "c.zip"))
+    mixed = dataclasses.replace(
+        data,
+        train_source=names,
+        train_target=(),
+        source_language="en",
+        target_language="de",
+    )
+    one = dataclasses.replace(
+        mixed, train_source=data.train_source, train_target=data.train_target
+    )
+    in_one(one, tmp_path / "plain")
+    whole = in_one(mixed, tmp_path / "whole")
+    assert in_parts(mixed, tmp_path / "parts", 7, (5, 1, 7, 2, 3, 4, 6)) == whole
+    manifests = [read_manifest(tmp_path / each) for each in ("plain", "whole")]
+    assert manifests[0].fingerprint == manifests[1].fingerprint
+    assert manifests[0].filters == manifests[1].filters
+    config = dataclasses.replace(config, data=mixed)
+    assert open_data(config, ModelDir(tmp_path / "text")).fingerprint == (
+        manifests[0].fingerprint
+    )
+    with open(names[0], "a") as file:
+        file.write("\n")
+    preparation.begin(one, tmp_path / "again", **HOW)
+    with pytest.raises(UserError, match="is not the training text that the records in"):
+        preparation.prepare(mixed, tmp_path / "again", **HOW)
