@@ -11,6 +11,7 @@ from typing import Any
 # Modules of the packages of each extra in pyproject.toml that a task can need.
 EXTRAS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
+        "beam": ("apache_beam",),
         "convert": ("safetensors", "yaml"),
         "ctranslate2": ("ctranslate2",),
         "filters": ("py3langid",),

@@ -93,6 +93,13 @@ class PrepareOptions(Settings):
         "Whether to join the parts, once all are written.",
         uses=(_OF_RECORDS,),
     )
+    beam: str | None = setting(
+        None,
+        "Options of an Apache Beam pipeline that writes the records on its workers, "
+        "such as '--runner=FlinkRunner --flink_master=host:8081'. They must see the "
+        "text and --output under the same names.",
+        uses=(_OF_RECORDS,),
+    )
     verify: bool = setting(
         False,
         "Whether to read existing records and check every hash, without writing any.",
@@ -137,7 +144,7 @@ class PrepareOptions(Settings):
         else:
             check_use([_OPTIONS], _OF_RECORDS, "is for --shortlist. Add that.")
             self.require("output")
-            steps = ("vocabulary_only", "part", "join", "verify")
+            steps = ("vocabulary_only", "part", "join", "verify", "beam")
             given = [f"--{name}" for name in steps if getattr(self, name)]
             if len(given) > 1:
                 raise UserError(
@@ -200,6 +207,11 @@ def main() -> int:
             return 0
         if options.join:
             manifest = preparation.join(data, folder)
+        elif options.beam is not None:
+            from t2t_keras.runs.data.beam_preparation import prepare_on_beam
+
+            del how["workers"]
+            manifest = prepare_on_beam(data, folder, options.beam, **how)
         else:
             manifest = preparation.prepare(data, folder, **how)
     except Interrupted as stop:

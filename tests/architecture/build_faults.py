@@ -20,11 +20,18 @@ from tests.architecture.imports import (
 from tests.architecture.tree import files, python_files, relative
 
 THIRD_PARTY = "@pypi//"
-# Programs that compare this project with others, or run it on JAX, have environments of
-# their own. Bazel's lock does not contain what they import: the extras `peers` and
-# `jax` of pyproject.toml, and OpenNMT-tf, which needs an older Keras.
-PEERS = frozenset({"jax", "keras_hub", "opennmt", "pymarian", "torch", "transformers"})
-PEERS_PLACES = ("benchmarks/", "examples/", "tests/model/jax_worker.py")
+# Programs that compare this project with others, or run it on JAX or Apache Beam, have
+# environments of their own. Bazel's lock does not contain what they import: the extras
+# `peers`, `jax` and `beam` of pyproject.toml, and OpenNMT-tf, which needs an older Keras.
+PEERS = frozenset(
+    "apache_beam jax keras_hub opennmt pymarian torch transformers".split()
+)
+PEERS_PLACES = (
+    "benchmarks/",
+    "examples/",
+    "t2t_keras/runs/data/beam_preparation.py",
+    "tests/model/jax_worker.py",
+)
 
 
 def build_faults(root: Path) -> list[str]:

@@ -20,6 +20,7 @@ EXPLAINED_SKIPS = frozenset(
         "tests/system/c_programs.py",
         "tests/system/test_network_examples.py",
         "tests/system/test_slurm.py",
+        "tests/system/test_beam.py",
         "tests/with_jax.py",
     }
 )

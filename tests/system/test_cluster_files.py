@@ -1,14 +1,18 @@
 """The job for Kubernetes: valid, and consistent with the image and the program."""
 
 import json
+import shutil
+import subprocess
 
 import kubernetes_validate
 import pytest
 import yaml
 
+from t2t_keras.input_pipeline.records.manifest import verify_records
 from t2t_keras.training import strategy
 from tests.forked import REPOSITORY
 from tests.in_process import run_program
+from tests.runs.small_runs import read_files
 from tests.system.test_gateway_image import copied_files, read_steps
 
 FOLDER = REPOSITORY / "examples/cluster"
@@ -111,3 +115,71 @@ def test_the_image_has_what_the_job_names(container, pod):
     assert found["USER"] == f"{context['runAsUser']}:{context['runAsGroup']}"
     name = container["image"].removesuffix(":latest")
     assert f"-t {name} .\n" in (FOLDER / "Dockerfile").read_text()
+
+
+# --- Preparation of records
+
+
+@pytest.fixture(scope="module")
+def preparation_jobs():
+    """The jobs that prepare records, by their step."""
+    (document,) = yaml.safe_load_all((FOLDER / "prepare.yaml").read_text())
+    return {job["metadata"]["labels"]["step"]: job for job in document["items"]}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_kubernetes_accepts_the_jobs_of_prepare(preparation_jobs, release):
+    assert list(preparation_jobs) == ["begin", "parts", "join"]
+    for step, job in preparation_jobs.items():
+        kubernetes_validate.validate(job, release, strict=True)
+        assert job["metadata"]["name"] == f"t2t-prepare-{step}"
+
+
+def test_the_jobs_of_prepare_write_records(
+    preparation_jobs, tmp_path, monkeypatch, config
+):
+    """With a shell, and the program in this process, in place of containers."""
+    text = dict(
+        zip(
+            ("en", "de"),
+            (config.data.train_source, config.data.train_target),
+            strict=True,
+        )
+    )
+    for code, (path,) in text.items():
+        shutil.copy(path, tmp_path / f"train.{code}")
+    parts = preparation_jobs["parts"]["spec"]
+    assert parts["completionMode"] == "Indexed"
+    assert parts["parallelism"] == parts["completions"]
+    calls = {"begin": [{}], "join": [{}]}
+    calls["parts"] = [
+        {"JOB_COMPLETION_INDEX": str(index)} for index in range(parts["completions"])
+    ]
+    for step, job in preparation_jobs.items():
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        for own in calls[step]:
+            # The shell prints what it would start.
+            shell, option, script, *names = container["command"]
+            script = script.replace("exec t2t-prepare", "printf '%s\\n'")
+            done = subprocess.run(
+                [shell, option, script, *names, *container["args"]],
+                env=environment | own,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            arguments = [
+                each.replace("=/shared/", f"={tmp_path}/")
+                for each in done.stdout.splitlines()
+            ]
+            more = ("--vocabulary_size=280", "--pairs_per_shard=7", "--workers=1")
+            ran = run_program("prepare", *arguments, *more)
+            assert ran.status == 0, ran.stderr
+    manifest = verify_records(tmp_path / "records")
+    assert len(manifest.shards) == 9
+    whole = tmp_path / "whole"
+    flags = [each for each in arguments if each.startswith("--train_")]
+    ran = run_program("prepare", f"--output={whole}", *flags, *more)
+    assert ran.status == 0, ran.stderr
+    assert read_files(whole) == read_files(tmp_path / "records")

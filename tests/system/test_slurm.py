@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.runs.training.workers import free_ports
+from tests.in_process import run_program
 from tests.runs import small_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-SCRIPT = Path(__file__).parents[2] / "examples/cluster/train.sbatch"
+FOLDER = Path(__file__).parents[2] / "examples/cluster"
+SCRIPT = FOLDER / "train.sbatch"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
 # Two processes on one node without GPUs.
 ONE_NODE = (
@@ -66,7 +68,7 @@ class Slurm:
             **os.environ,
             "PATH": PATH,
             "SLURM_CONF": str(folder / "slurm.conf"),
-            "PYTHONPATH": str(SCRIPT.parents[2]),
+            "PYTHONPATH": str(FOLDER.parents[1]),
         }
 
     def start(self) -> None:
@@ -212,3 +214,40 @@ def test_a_job_has_the_status_of_training(slurm, run) -> None:
     assert "--num_heads" in job.log.read_text()
     job = slurm.submit((*run.arguments, "--train_steps=10"))
     assert job.wait_for("COMPLETED")["ExitCode"] == "0:0"
+
+
+def test_an_array_prepares_records(slurm, tmp_path) -> None:
+    """As the script's first lines say, with two parts on one node."""
+    small_runs.write_corpus(tmp_path)
+    flags = (
+        f"--train_source={tmp_path}/train.en",
+        f"--train_target={tmp_path}/train.de",
+        "--vocabulary_size=300",
+        "--pairs_per_shard=9",
+        "--workers=1",
+    )
+    script = str(FOLDER / "prepare.sbatch")
+    options = ("--parsable", "--cpus-per-task=1", "--time=10", f"--chdir={tmp_path}")
+    folder = tmp_path / "records"
+
+    def submit(*options_and_step: str) -> str:
+        cut = options_and_step.index(script)
+        own, step = options_and_step[:cut], options_and_step[cut + 1 :]
+        command = ("sbatch", *options, *own, script, *step)
+        number = slurm.ask(*command, f"--output={folder}", *flags).strip()
+        assert number.isdigit(), number
+        return number
+
+    begin = submit(script, "--vocabulary_only")
+    parts = submit("--array=1-2", f"--dependency=afterok:{begin}", script)
+    submit(f"--dependency=afterok:{parts}", script, "--join")
+    slurm.wait_until((folder / "manifest.json").exists, "the records are joined")
+    slurm.wait_until(lambda: not slurm.ask("squeue", "-h"), "no job is left")
+    whole = tmp_path / "whole"
+    done = run_program("prepare", f"--output={whole}", *flags)
+    assert done.status == 0, done.stderr
+    assert small_runs.read_files(folder) == small_runs.read_files(whole)
+    number = submit("--array=3,7", script)
+    slurm.wait_until(lambda: not slurm.ask("squeue", "-h"), "no job is left")
+    logs = [path.read_text() for path in tmp_path.glob(f"t2t_prepare-{number}-*.log")]
+    assert len(logs) == 2 and all("give a whole array" in log for log in logs)

@@ -8,7 +8,7 @@ joins them. `prepare` does all three.
 import dataclasses
 import logging
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +117,7 @@ def prepare(
         shards = range(records.spec.num_shards)
         if not (folder / MANIFEST_FILE).exists():
             complete = _find_complete(records, shards)
-            _write(records, shards, complete, workers, signals)
+            _write(records, shards, complete, workers, signals.check)
             return _join(config, folder, records.spec, records.lines.reader)
         return _repair(records, workers, signals)
 
@@ -173,25 +173,46 @@ def write_part(
     """
     spec = _read_begun(folder)
     shards = part_of(spec.num_shards, part)
-    if (folder / MANIFEST_FILE).exists():
-        logger.info(f"the records in {folder} are joined already")
-        return shards
     check_same(config, folder, spec, pairs_per_shard, keep_text)
     with defer_signals() as signals:
-        # Dev and test sets have been copied, and may be missing on this host.
-        others = {f"{each}_{side}": () for each in OTHER_SPLITS for side in SIDES}
-        own = dataclasses.replace(config, records=None, **others)
-        corpus = from_settings.build_corpus(own, ())
-        index = unfinished.read_index(folder)
-        vocabulary = open_vocabulary(folder, spec)
-        with open_training_lines(
-            own, corpus, index=index, check=signals.check
-        ) as lines:
-            check_text(config, folder, spec, lines)
-            records = Records(config, folder, spec, vocabulary, lines)
-            complete = _find_complete(records, shards)
-            _write(records, shards, complete, workers or _cores(), signals)
+        write_some(config, folder, shards, workers or _cores(), signals.check)
     return shards
+
+
+def write_some(
+    config: DataConfig,
+    folder: Path,
+    shards: Sequence[int],
+    workers: int,
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Writes those of some shards that are missing, after `begin`.
+
+    Args:
+        config: The settings that `begin` had.
+        folder: Directory of the records.
+        shards: Numbers of the shards, ascending.
+        workers: Processes that tokenize; 0 for this one.
+        check: Called now and then; what it raises ends the writing.
+
+    Raises:
+        UserError: As `write_part`.
+    """
+    spec = _read_begun(folder)
+    if (folder / MANIFEST_FILE).exists():
+        logger.info(f"the records in {folder} are joined already")
+        return
+    # Dev and test sets have been copied, and may be missing on this host.
+    others = {f"{each}_{side}": () for each in OTHER_SPLITS for side in SIDES}
+    own = dataclasses.replace(config, records=None, **others)
+    corpus = from_settings.build_corpus(own, ())
+    index = unfinished.read_index(folder)
+    vocabulary = open_vocabulary(folder, spec)
+    with open_training_lines(own, corpus, index=index, check=check) as lines:
+        check_text(config, folder, spec, lines)
+        records = Records(config, folder, spec, vocabulary, lines)
+        complete = _find_complete(records, shards)
+        _write(records, shards, complete, workers, check)
 
 
 def join(config: DataConfig, folder: Path) -> Manifest:
@@ -276,7 +297,7 @@ def _write(
     shards: Sequence[int],
     complete: Collection[int],
     workers: int,
-    signals: DeferredSignals,
+    check: Callable[[], None],
 ) -> None:
     """Writes the shards that are not complete."""
     folder, spec = records.folder, records.spec
@@ -293,14 +314,14 @@ def _write(
         for number in missing:
             own = spec.lines_of(number)
             for raw in records.lines.reader.read(own.start, own.stop):
-                signals.check()
+                check()
                 yield raw
 
     def shard_done(shard: ShardMetadata) -> None:
         pace.add(shard.text_pairs)
         left = as_duration(pace.seconds_left)
         logger.info(f"{shard.name}  {pace.describe()}  left {left}")
-        signals.check()
+        check()
 
     unfinished.write_shards(
         folder, spec, lines(), records.encoding, workers, shard_done
@@ -367,7 +388,7 @@ def _repair(records: Records, workers: int, signals: DeferredSignals) -> Manifes
         if depends:
             (folder / MANIFEST_FILE).unlink()
             complete = _find_complete(records, shards)
-        _write(records, shards, complete, workers, signals)
+        _write(records, shards, complete, workers, signals.check)
         if depends:
             return _join(records.config, folder, spec, reader)
         made = tuple(read_metadata(folder / each.name) for each in manifest.shards)
