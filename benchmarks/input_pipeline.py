@@ -20,6 +20,7 @@ import dataclasses
 import itertools
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
-from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
+from t2t_keras.input_pipeline.records.length_counts import LengthCounts
 from t2t_keras.input_pipeline.records.manifest import (
     SIDES,
     Manifest,
@@ -37,8 +39,13 @@ from t2t_keras.input_pipeline.records.manifest import (
     open_records,
     open_vocabulary,
     read_manifest,
+    write_length_counts,
 )
-from t2t_keras.input_pipeline.records.shards import ShardMetadata, shard_name
+from t2t_keras.input_pipeline.records.shards import (
+    PAIRS_PER_START,
+    ShardMetadata,
+    shard_name,
+)
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedCorpus,
@@ -49,6 +56,7 @@ from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS
 
 _SEED = 1
+_FROM_THE_START = DataPosition()
 _LINES_PER_CHUNK = 100_000
 
 
@@ -77,9 +85,14 @@ def main(argv: Sequence[str]) -> None:
             _measure_corpus(Path(folder), args)
 
 
-def sample_lengths(num_pairs: int) -> np.ndarray:
-    """Returns [num_pairs, 2] int32 lengths, distributed as in WMT14."""
-    generator = np.random.default_rng(_SEED)
+def sample_lengths(num_pairs: int, number: int = 0) -> np.ndarray:
+    """Returns [num_pairs, 2] int32 lengths, distributed as in WMT14.
+
+    Args:
+        num_pairs: Number of pairs.
+        number: Others for each number.
+    """
+    generator = np.random.default_rng([_SEED, number] if number else _SEED)
     common = generator.normal(3.15, 0.6, num_pairs)
     sides = [common + generator.normal(0.0, 0.2, num_pairs) for _ in range(2)]
     return np.clip(np.exp(np.stack(sides, axis=1)), 2, 255).astype(np.int32) + 1
@@ -125,38 +138,71 @@ def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
 def _measure_mapped(folder: Path, args: argparse.Namespace) -> None:
     manifest = _write_sparse_records(
         folder,
-        sample_lengths(args.mapped_pairs),
+        args.mapped_pairs,
         args.pairs_per_shard or begun_records.PAIRS_PER_SHARD,
     )
-    before = _resident_gigabytes()
-    seconds, corpus = _time_call(lambda: open_records(folder, manifest))
-    name = f"records of {args.mapped_pairs:,} pairs"
-    _print_row(f"{name}: until they are open", f"{seconds:.2f} s")
     config = DataConfig(tokens_per_batch=args.tokens_per_batch)
-    _measure_batches(name, corpus, config, args.batches)
-    _print_row(f"{name}: memory", f"{_resident_gigabytes() - before:.2f} GB")
+    name = f"records of {args.mapped_pairs:,} pairs"
+    with _PeakMemory() as memory:
+        seconds, corpus = _time_call(lambda: open_records(folder, manifest))
+        _print_row(f"{name}: until they are open", f"{seconds:.2f} s")
+        strategy = from_settings.build_batching_strategy(config, corpus)
+        middle = strategy.num_windows // 2
+        start = DataPosition(epoch=3, position=10, window=middle)
+        _measure_batches(f"{name}, resumed", corpus, config, args.batches, start)
+    _print_row(f"{name}: peak of the memory", f"{memory.gigabytes:.2f} GB more")
 
 
-def _write_sparse_records(
-    folder: Path, lengths: np.ndarray, per_shard: int
-) -> Manifest:
+def _write_sparse_records(folder: Path, num_pairs: int, per_shard: int) -> Manifest:
     """Writes records with real lengths; their files of ids are sparse."""
-    shards = []
-    for number, start in enumerate(range(0, len(lengths), per_shard)):
-        part = lengths[start : start + per_shard]
+    shards, counts = [], []
+    for number, start in enumerate(range(0, num_pairs, per_shard)):
+        part = sample_lengths(min(per_shard, num_pairs - start), number)
         path = folder / shard_name(number)
         path.mkdir()
-        np.save(path / "lengths.npy", part)
+        np.save(path / "lengths.npy", part.astype(np.uint16))
+        before = np.cumsum(part, axis=0, dtype=np.uint64) - part
+        np.save(path / "starts.npy", before.astype(np.uint64)[::PAIRS_PER_START])
         sizes = [int(size) for size in part.sum(axis=0)]
         for side, size in zip(SIDES, sizes, strict=True):
             np.lib.format.open_memmap(
                 path / f"{side}.npy", mode="w+", dtype=np.uint16, shape=(size,)
             )
         report = TokenizationReport(len(part), 0, 0, sizes[0], sizes[1])
-        shards.append(ShardMetadata(path.name, len(part), report, {}))
+        shards.append(ShardMetadata(path.name, len(part), report, {}, "sparse"))
+        counts.append(LengthCounts.from_lengths(part))
     total = sum((each.report for each in shards), TokenizationReport())
-    spec = RecordSpec({}, "hollow", "", len(lengths), 0, "", per_shard, 256)
-    return Manifest(spec, total, tuple(shards), {})
+    lengths_sha256 = write_length_counts(folder, LengthCounts.join(counts))
+    spec = RecordSpec({}, "hollow", num_pairs, "", 0, "", per_shard, 256)
+    known = "", num_pairs, total, {}, tuple(shards), {}
+    return Manifest(spec, *known, lengths_sha256)
+
+
+class _PeakMemory:
+    """Largest growth of this process's memory during a `with` block.
+
+    Pages of mapped files do not count: the kernel drops them when memory is short.
+    """
+
+    def __enter__(self) -> "_PeakMemory":
+        self._before = self._most = _resident_gigabytes()
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._ends.wait(0.02):
+            self._most = max(self._most, _resident_gigabytes())
+
+    @property
+    def gigabytes(self) -> float:
+        """The growth."""
+        return self._most - self._before
 
 
 def _measure_corpus(folder: Path, args: argparse.Namespace) -> None:
@@ -190,11 +236,15 @@ def _measure_corpus(folder: Path, args: argparse.Namespace) -> None:
 
 
 def _measure_batches(
-    name: str, corpus: TokenizedCorpus, config: DataConfig, count: int
+    name: str,
+    corpus: TokenizedCorpus,
+    config: DataConfig,
+    count: int,
+    start: DataPosition = _FROM_THE_START,
 ) -> None:
     start_seconds = time.perf_counter()
     strategy = from_settings.build_batching_strategy(config, corpus)
-    dataset = TrainingBatches(corpus, strategy, seed=_SEED).dataset()
+    dataset = TrainingBatches(corpus, strategy, seed=_SEED, start=start).dataset()
     batches: Any = dataset.as_numpy_iterator()
     next(batches)
     _print_row(f"{name}: first batch", f"{time.perf_counter() - start_seconds:.2f} s")

@@ -120,6 +120,8 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
         values["max_tokens_per_replica"] += values["max_length"]
     if None in (values["source_column"], values["target_column"]):
         values["source_column"] = values["target_column"] = None
+    if values["mixture"] or values["subword_sampling"]:
+        values["shuffle_pairs"] = None
     _make_training_consistent(values)
     if values["profile_steps"] is not None:
         values["profile_steps"] = f"3:{2 + values['num_heads']}"

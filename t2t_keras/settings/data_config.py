@@ -206,23 +206,29 @@ class DataConfig(Settings):
         paper=True,
     )
 
+    shuffle_pairs: int | None = setting(
+        None,
+        "Number of pairs that are shuffled together. An epoch of a larger corpus is "
+        "planned in windows of so many pairs, from 16 or more places of the corpus: "
+        "memory and the time to start do not grow with it. Default: 8,000,000; all "
+        "pairs with --mixture or --subword_sampling, and in runs of releases up to "
+        "0.9.",
+        low=1,
+        batches_only=True,
+    )
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of both sides in tables; empty for the default."""
         return tuple(filter(None, (self.source_column, self.target_column)))
 
     def check(self) -> None:
+        self._check_batches()
         if len(self.columns) == 1:
             raise UserError(
                 "--source_column and --target_column belong together: the columns of "
                 "both sides. Give both, or neither for the default. Received: "
                 f"{self.columns[0]} alone"
-            )
-        if self.tokens_per_batch < self.max_length:
-            raise UserError(
-                "--tokens_per_batch must be at least --max_length, or a long sentence "
-                f"fits no batch. Received: {self.tokens_per_batch} and "
-                f"{self.max_length}"
             )
         filters = [parse_filter_item(item).name for item in self.filter]
         if len(set(filters)) < len(filters):
@@ -262,3 +268,17 @@ class DataConfig(Settings):
                     f"{name} holds trees, which only a parser can learn from. Set "
                     f"--target_language=tree. Received: {self.target_language}"
                 )
+
+    def _check_batches(self) -> None:
+        if self.shuffle_pairs and (self.mixture or self.subword_sampling):
+            raise UserError(
+                "--shuffle_pairs is not for --mixture and --subword_sampling, whose "
+                "epochs are planned as a whole. Leave one out. Received: "
+                f"--shuffle_pairs={self.shuffle_pairs}"
+            )
+        if self.tokens_per_batch < self.max_length:
+            raise UserError(
+                "--tokens_per_batch must be at least --max_length, or a long sentence "
+                f"fits no batch. Received: {self.tokens_per_batch} and "
+                f"{self.max_length}"
+            )

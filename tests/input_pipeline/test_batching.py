@@ -83,7 +83,9 @@ class NarrowStrategy:
     def __init__(self, shape):
         self.shapes = (shape,)
 
-    def plan(self, seed, epoch):
+    num_windows = 1
+
+    def plan(self, seed, epoch, window):
         yield PlannedBatch(self.shapes[0], np.array([1, 0]))
 
     make = staticmethod(make_batch)

@@ -10,9 +10,9 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.records.length_counts import LengthCounts
 from t2t_keras.input_pipeline.records.manifest import (
     Manifest,
-    RecordSide,
     RecordSpec,
     open_records,
     open_vocabulary,
@@ -20,8 +20,11 @@ from t2t_keras.input_pipeline.records.manifest import (
     read_spec,
     text_files,
     verify_records,
+    write_length_counts,
 )
+from t2t_keras.input_pipeline.records.mapped import MappedPairs, MappedSide
 from t2t_keras.input_pipeline.records.shards import (
+    ShardArrays,
     ShardContent,
     open_shard,
     write_shard,
@@ -64,9 +67,11 @@ def folder(corpus, vocabulary, tmp_path):
         max_length=24,
     )
     texts = {"dev": open_parallel_text([source], [target]).sha256()}
-    manifest = Manifest(
-        spec, "2-" + "e" * 64, 130, corpus.report, {}, tuple(shards), texts
+    lengths_sha256 = write_length_counts(
+        tmp_path, LengthCounts.from_lengths(corpus.lengths)
     )
+    known = "2-" + "e" * 64, 130, corpus.report, {}, tuple(shards), texts
+    manifest = Manifest(spec, *known, lengths_sha256)
     (tmp_path / "making.json").write_text(spec.to_json())
     (tmp_path / "manifest.json").write_text(manifest.to_json())
     return tmp_path
@@ -90,15 +95,65 @@ def test_gathering_equals_that_of_the_corpus_in_memory(folder, corpus):
             assert gathered[0].dtype == np.uint16
 
 
-def test_a_shard_may_be_larger_than_four_gigatokens():
-    side = RecordSide([np.zeros(5, np.uint16)], np.array([2, 3]), np.array([0, 2]))
-    assert side._starts.tolist() == [0, 2]
-    assert side._starts.dtype == np.uint32
+def test_any_pairs_of_any_shards_are_found():
+    """Against adding up all lengths, also in a shard of more than four gigatokens."""
+    random = np.random.default_rng(7)
+    shards, rows = [], []
+    for size in (0, 1, 63, 64, 65, 300, 0, 129):
+        lengths = random.integers(1, 9, [size, 2]).astype(np.uint16)
+        ends = np.cumsum(lengths, axis=0, dtype=np.int64).reshape(-1, 2)
+        tokens = [
+            random.integers(1, 60_000, n).astype(np.uint16) for n in ends[-1:].sum(0)
+        ]
+        starts = (ends - lengths)[::64].astype(np.uint64)
+        shards.append(ShardArrays((tokens[0], tokens[1]), lengths, starts))
+        for end, own in zip(ends, lengths, strict=True):
+            rows.append(
+                [t[e - n : e] for t, e, n in zip(tokens, end, own, strict=True)]
+            )
+    pairs = MappedPairs(shards)
+    assert len(pairs) == len(rows) == 622
+    for count in (0, 1, 40, 900):
+        indices = random.integers(0, len(rows), count)
+        expected = [[len(side) for side in rows[i]] for i in indices]
+        assert pairs.gather(indices).tolist() == expected
+        for side in (0, 1):
+            tokens, lengths = MappedSide(pairs, side).gather(indices)
+            flat = [token for i in indices for token in rows[i][side].tolist()]
+            assert tokens.tolist() == flat and tokens.dtype == np.uint16
+            assert lengths.tolist() == [pair[side] for pair in expected]
+    for begin, end in ((0, 622), (0, 0), (5, 6), (60, 140), (490, 622)):
+        expected = [[len(side) for side in pair] for pair in rows[begin:end]]
+        assert pairs.read(begin, end).tolist() == expected
+    assert MappedSide(pairs, 1).lengths.tolist() == [len(pair[1]) for pair in rows]
+    lengths = np.array([[1 << 31, 1], [(1 << 31) - 1, 1], [2, 1]])
     huge = np.broadcast_to(np.uint16(7), [(1 << 32) + 1])
-    lengths = np.array([1 << 31, (1 << 31) - 1, 2])
-    side = RecordSide([huge], lengths, np.array([0, 3]))
-    assert side._starts.tolist() == [0, 1 << 31, (1 << 32) - 1]
+    shard = ShardArrays((huge, huge), lengths, np.zeros([1, 2], np.uint64))
+    side = MappedSide(MappedPairs([shard]), 0)
     assert side.gather(np.array([2]))[0].tolist() == [7, 7]
+
+
+def test_nothing_of_an_open_corpus_is_in_memory(folder, corpus):
+    records = open_records(folder, read_manifest(folder))
+    for shard in records.mapped.shards:
+        for array in (*shard.tokens, shard.lengths, shard.starts):
+            assert isinstance(array.base, np.memmap) or not array.size
+    indices = np.array([129, 0, 77])
+    np.testing.assert_array_equal(
+        records.pair_lengths(indices), corpus.lengths[indices]
+    )
+    np.testing.assert_array_equal(records.read(20, 90), corpus.lengths[20:90])
+    assert "lengths" not in vars(records)
+    assert records.lengths is records.lengths  # from then on they are
+    np.testing.assert_array_equal(records.read(20, 90), corpus.lengths[20:90])
+    for name, array in LengthCounts.from_lengths(corpus.lengths)._asdict().items():
+        np.testing.assert_array_equal(getattr(records.counts, name), array)
+    (folder / "length_counts.npy").write_bytes(b"")
+    with pytest.raises(UserError, match=r"length_counts\.npy: its SHA-256 is not"):
+        open_records(folder, read_manifest(folder))
+    (folder / "length_counts.npy").unlink()
+    with pytest.raises(UserError, match=r"length_counts\.npy: No such file"):
+        verify_records(folder)
 
 
 def test_the_manifest_comes_back_as_it_was(folder):
@@ -199,6 +254,7 @@ def test_verifying_reads_everything(folder):
         *(f"{f.name}/{file}" for f in manifest.shards for file in f.sha256),
         "dev.target",
         "vocabulary.model",
+        "length_counts.npy",
     ):
         content = (folder / name).read_bytes()
         flipped = bytes([content[-2] ^ 1])

@@ -125,7 +125,9 @@ class RecordingStrategy:
         self.strategy = strategy
         self.started_epochs: queue.Queue[int] = queue.Queue()
 
-    def plan(self, seed, epoch):
+    num_windows = 1
+
+    def plan(self, seed, epoch, window):
         self.started_epochs.put(epoch)
         yield from self.strategy.plan(seed, epoch)
 
@@ -154,7 +156,7 @@ def test_every_iteration_begins_at_the_start(corpus, strategy):
 
 def test_a_position_is_not_negative():
     for epoch, position in ((-1, 0), (0, -1)):
-        with pytest.raises(ValueError, match="must not be negative"):
+        with pytest.raises(ValueError, match="No number must be negative"):
             DataPosition(epoch, position)
 
 

@@ -154,8 +154,15 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "the position after an epoch's last batch is in that epoch",
         "t2t_keras.input_pipeline.batches.pipeline",
         "TrainingBatches.position_after",
-        "position >= self._batch_counts.get(epoch, position + 1)",
-        "position > self._batch_counts.get(epoch, position + 1)",
+        "position >= self._batch_counts.get(own, position + 1)",
+        "position > self._batch_counts.get(own, position + 1)",
+    ),
+    Mutation(
+        "a sentence of records begins a token of another too late",
+        "t2t_keras.input_pipeline.records.mapped",
+        "_find",
+        "place_G < within[:, None]",
+        "place_G <= within[:, None]",
     ),
     Mutation(
         "a damaged shard passes",

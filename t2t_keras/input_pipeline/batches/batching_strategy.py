@@ -14,7 +14,7 @@ import numpy as np
 from t2t_keras.input_pipeline.batches.batching import GatheredBatch, make_batch
 from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch, plan_epoch
-from t2t_keras.input_pipeline.records.tokenized import SentencePairs
+from t2t_keras.input_pipeline.records.tokenized import CountedPairs
 from t2t_keras.typing import Batch, BatchShape
 
 
@@ -31,8 +31,13 @@ class BatchingStrategy(Protocol):
         """Whether several pairs share a row."""
         ...
 
-    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
-        """Yields the batches of an epoch: a pure function of seed and epoch."""
+    @property
+    def num_windows(self) -> int:
+        """Number of shuffle windows that an epoch consists of; 1 for a whole epoch."""
+        ...
+
+    def plan(self, seed: int, epoch: int, window: int = 0) -> Iterator[PlannedBatch]:
+        """Yields the batches of an epoch's window: a pure function of the arguments."""
         ...
 
     def make(self, gathered: GatheredBatch) -> Batch:
@@ -53,6 +58,7 @@ class BucketBatching:
     shapes: tuple[BatchShape, ...]
 
     packed = False
+    num_windows = 1
 
     @classmethod
     def from_lengths(
@@ -72,9 +78,9 @@ class BucketBatching:
         )
         return cls(lengths, shapes)
 
-    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
+    def plan(self, seed: int, epoch: int, window: int = 0) -> Iterator[PlannedBatch]:
         """Yields the batches of an epoch; see `plan_epoch`."""
-        yield from plan_epoch(self.lengths, self.shapes, seed, epoch)
+        yield from plan_epoch(self.lengths, self.shapes, seed, epoch, window)
 
     def make(self, gathered: GatheredBatch) -> Batch:
         """Returns the features of a batch; see `make_batch`."""
@@ -113,7 +119,7 @@ class BatchingSummary:
 
 
 def batching_summary(
-    corpus: SentencePairs,
+    corpus: CountedPairs,
     strategy: BatchingStrategy,
     computed_rows: Callable[[BatchShape], int] = lambda shape: shape.rows,
 ) -> BatchingSummary:
@@ -121,7 +127,8 @@ def batching_summary(
 
     It counts epoch 0 of seed 0. In buckets the number of batches is the same for
     every seed and epoch; with packing it may differ by one or two in a thousand, and
-    with a mixture somewhat more.
+    with a mixture somewhat more. Of several shuffle windows it counts the first, and
+    takes the batches of the others to be like them.
 
     Args:
         corpus: The training pairs.
@@ -138,6 +145,12 @@ def batching_summary(
         pairs += len(planned.indices)
         tokens += corpus.pair_lengths(planned.indices).sum(axis=0)
     source_tokens, target_tokens = map(int, tokens)
+    if strategy.num_windows > 1:
+        report = corpus.report
+        share = report.pairs_kept / pairs
+        pairs = report.pairs_kept
+        batches, positions = round(batches * share), round(positions * share)
+        source_tokens, target_tokens = report.source_tokens, report.target_tokens
     return BatchingSummary(
         pairs=pairs,
         source_tokens=source_tokens,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.records.length_counts import LengthCounts
 from t2t_keras.typing import BatchShape
 
 # Source bounds, and target bounds, of the grid from which shapes are first chosen.
@@ -69,7 +70,7 @@ def largest_shape(
 
 
 def bucket_shapes(
-    lengths: np.ndarray,
+    lengths: np.ndarray | LengthCounts,
     *,
     max_shapes: int,
     tokens_per_batch: int,
@@ -84,7 +85,8 @@ def bucket_shapes(
     counts are whole numbers, so the same lengths give the same shapes on any machine.
 
     Args:
-        lengths: [N, 2] int, source and target length with end of sentence.
+        lengths: [N, 2] int, source and target length with end of sentence; or the
+            number of pairs of each.
         max_shapes: Maximum number of shapes to return, at least 1.
         tokens_per_batch: See `largest_shape`.
         row_multiple: See `largest_shape`.
@@ -99,14 +101,17 @@ def bucket_shapes(
     >>> [tuple(shape) for shape in shapes]
     [(15, 3, 4), (6, 9, 7)]
     """
-    if max_shapes < 1 or not len(lengths):
+    counts = lengths
+    if not isinstance(counts, LengthCounts):
+        counts = LengthCounts.from_lengths(counts)
+    if max_shapes < 1 or not len(counts.pairs):
         raise ValueError(
             "max_shapes must be at least 1, and there must be a pair. Received: "
-            f"max_shapes={max_shapes}, {len(lengths)} pairs"
+            f"max_shapes={max_shapes}, {counts.pairs.sum()} pairs"
         )
-    longest = (int(lengths[:, 0].max()), int(lengths[:, 1].max()))
+    longest = (int(counts.source.max()), int(counts.target.max()))
     largest_shape(longest, tokens_per_batch, row_multiple)
-    cells = _count_lengths(lengths)
+    cells = _count_lengths(counts)
     choice = _choose_bounds(cells, max_shapes, tokens_per_batch)
     choice = _move_bounds(cells, choice)
     bounds = {
@@ -146,15 +151,13 @@ def smallest_shapes(lengths: np.ndarray, shapes: Sequence[BatchShape]) -> np.nda
     return table[lengths[:, 0], lengths[:, 1]]
 
 
-def _count_lengths(lengths: np.ndarray) -> _Cells:
-    unit = -(-int(lengths.max()) // _FINEST_UP_TO)
-    units = lengths if unit == 1 else -(-lengths // unit)
-    return _count_cells(units[:, 0], units[:, 1])._replace(unit=unit)
+def _count_lengths(counts: LengthCounts) -> _Cells:
+    unit = -(-int(max(counts.source.max(), counts.target.max())) // _FINEST_UP_TO)
+    source, target = (-(-side // unit) for side in (counts.source, counts.target))
+    return _count_cells(source, target, counts.pairs)._replace(unit=unit)
 
 
-def _count_cells(
-    sources: np.ndarray, targets: np.ndarray, pairs: np.ndarray | None = None
-) -> _Cells:
+def _count_cells(sources: np.ndarray, targets: np.ndarray, pairs: np.ndarray) -> _Cells:
     """Returns one cell for each combination of lengths, with the sum of its pairs."""
     width = int(targets.max()) + 1
     # As float64, which is exact: sums stay below 2^53 in any order.

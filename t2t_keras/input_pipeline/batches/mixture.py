@@ -106,6 +106,11 @@ class EpochBatching:
     strategy: Any
 
     @property
+    def num_windows(self) -> int:
+        """Number of shuffle windows of an epoch."""
+        return 1
+
+    @property
     def shapes(self) -> tuple[BatchShape, ...]:
         """All shapes that batches may have, from small to large."""
         return self.strategy.shapes
@@ -134,7 +139,7 @@ class MixtureBatching(EpochBatching):
     mixture: Mixture
     strategy: BucketBatching | PackedBatching
 
-    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
+    def plan(self, seed: int, epoch: int, window: int = 0) -> Iterator[PlannedBatch]:
         """Yields the batches of an epoch."""
         pairs = self.mixture.pairs(seed, epoch)
         strategy = dataclasses.replace(self.strategy, lengths=self.lengths[pairs])

@@ -18,8 +18,9 @@ from t2t_keras.input_pipeline.batches.bucketing import largest_shape
 from t2t_keras.input_pipeline.batches.plan import (
     PlannedBatch,
     permutation,
-    random_stream,
+    window_stream,
 )
+from t2t_keras.input_pipeline.records.length_counts import LengthCounts
 from t2t_keras.text.padding import pad_rows, shift_right
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import (
@@ -65,6 +66,7 @@ class PackedBatching:
     shape: BatchShape
 
     packed = True
+    num_windows = 1
 
     @classmethod
     def from_lengths(
@@ -78,16 +80,18 @@ class PackedBatching:
         """The one shape."""
         return (self.shape,)
 
-    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
+    def plan(self, seed: int, epoch: int, window: int = 0) -> Iterator[PlannedBatch]:
         """Yields the batches of an epoch; see `plan_packed_epoch`."""
-        yield from plan_packed_epoch(self.lengths, self.shape, seed, epoch)
+        yield from plan_packed_epoch(self.lengths, self.shape, seed, epoch, window)
 
     def make(self, gathered: GatheredBatch) -> Batch:
         """Returns the features of a batch; see `make_packed_batch`."""
         return make_packed_batch(gathered)
 
 
-def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
+def packed_shape(
+    lengths: np.ndarray | LengthCounts, tokens_per_batch: int
+) -> BatchShape:
     """Returns the one shape of packed batches.
 
     A row holds eight pairs of mean length, and any one pair. Its two sides are in
@@ -96,20 +100,26 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
     devices; the shape must not depend on the number of devices.
 
     Args:
-        lengths: [N, 2] int, source and target length with end of sentence.
+        lengths: [N, 2] int, source and target length with end of sentence; or the
+            number of pairs of each.
         tokens_per_batch: Maximum positions of one side of a batch.
 
     Raises:
-        ValueError: If there are no lengths.
+        ValueError: If there are no pairs.
         UserError: If `tokens_per_batch` does not hold a row.
 
     >>> packed_shape(np.array([[3, 4], [5, 4], [4, 7]]), tokens_per_batch=100)
     BatchShape(rows=2, source_bound=32, target_bound=40)
     """
-    if not len(lengths):
+    counts = lengths
+    if not isinstance(counts, LengthCounts):
+        counts = LengthCounts.from_lengths(counts)
+    if not len(counts.pairs):
         raise ValueError("There must be a pair. Received: 0 pairs")
-    means = [Fraction(int(tokens), len(lengths)) for tokens in lengths.sum(axis=0)]
-    longest = [int(length) for length in lengths.max(axis=0)]
+    num_pairs = int(counts.pairs.sum())
+    sides = counts.source, counts.target
+    means = [Fraction(int((side * counts.pairs).sum()), num_pairs) for side in sides]
+    longest = [int(side.max()) for side in sides]
     # Fractions, not floats: the shape must be the same on every machine.
     needed = max(length / mean for length, mean in zip(longest, means, strict=True))
     affordable = tokens_per_batch / max(means)
@@ -129,7 +139,7 @@ def _round_down(rows: int) -> int:
 
 
 def plan_packed_epoch(
-    lengths: np.ndarray, shape: BatchShape, seed: int, epoch: int
+    lengths: np.ndarray, shape: BatchShape, seed: int, epoch: int, window: int = 0
 ) -> Iterator[PlannedBatch]:
     """Yields the batches of one epoch of training, in their order.
 
@@ -143,12 +153,13 @@ def plan_packed_epoch(
         shape: Shape of a batch; a row holds every pair.
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
+        window: See `plan_epoch`.
 
     Raises:
         ValueError: If `seed` or `epoch` is out of range, or a pair is longer than
             a row.
     """
-    random = random_stream(seed, epoch)
+    random = window_stream(seed, epoch, window)
     order = permutation(len(lengths), random)
     if not len(order):
         return

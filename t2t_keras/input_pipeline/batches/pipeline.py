@@ -1,7 +1,7 @@
 """Training and evaluation batches of a tokenized corpus; exact resume, prefetch.
 
-`TrainingBatches` are endless, start at any position, and plan the next epoch ahead in a
-thread. `EvaluationBatches` hold every pair once.
+`TrainingBatches` are endless, start at any position, and plan ahead in a thread.
+`EvaluationBatches` hold every pair once.
 """
 
 import dataclasses
@@ -42,17 +42,28 @@ _Element = TypeVar("_Element")
 
 @dataclasses.dataclass(frozen=True)
 class DataPosition:
-    """Position of the next training batch: all that exact resume needs of the data."""
+    """Position of the next training batch: all that exact resume needs of the data.
+
+    Attributes:
+        epoch: From 0.
+        position: Number of the batch, from 0, in its shuffle window.
+        window: Number of that window in the epoch; 0 in an epoch of one window.
+    """
 
     epoch: int = 0
     position: int = 0
+    window: int = 0
 
     def __post_init__(self):
-        if self.epoch < 0 or self.position < 0:
-            raise ValueError(
-                "epoch and position must not be negative. "
-                f"Received: epoch={self.epoch}, position={self.position}"
-            )
+        if min(self.epoch, self.position, self.window) < 0:
+            raise ValueError(f"No number must be negative. Received: {self}")
+
+    def to_fields(self) -> dict[str, int]:
+        """Returns the fields; without the window where an epoch has but one."""
+        fields = dataclasses.asdict(self)
+        if not self.window:
+            del fields["window"]
+        return fields
 
 
 class TrainingBatches:
@@ -86,16 +97,17 @@ class TrainingBatches:
         self._seed = seed
         self._start = start
         self._shard = shard
-        # Number of batches by epoch; known once the last one of an epoch is drawn.
-        self._batch_counts: dict[int, int] = {}
+        # Number of batches by epoch and window; known once the last one is drawn.
+        self._batch_counts: dict[tuple[int, int], int] = {}
         # Planned at once, for the error, and kept: planning 36 million pairs takes
         # seconds.
         self._planned: Iterator[PlannedBatch] | None = self._plan()
         first = next(self._planned, None)
         if first is None:
+            count = self._batch_counts[start.epoch, start.window]
             raise ValueError(
-                f"start.position must be below the {self._batch_counts[start.epoch]} "
-                f"batches of epoch {start.epoch}. Received: {start.position}"
+                f"start.position must be below the {count} batches of epoch "
+                f"{start.epoch}. Received: {start.position}"
             )
         self._planned = itertools.chain([first], self._planned)
 
@@ -121,16 +133,16 @@ class TrainingBatches:
     def whole_batch(self, count: int) -> Batch:
         """Returns again the batch after the first `count`, with all workers' rows."""
         position = self.position_after(count)
-        plan = self._strategy.plan(self._seed, position.epoch)
+        plan = self._strategy.plan(self._seed, position.epoch, position.window)
         return self._make_arrays(next(itertools.islice(plan, position.position, None)))
 
     def position_after(self, count: int) -> DataPosition:
         """Returns the position after the first `count` batches that were drawn."""
-        epoch, position = self._start.epoch, self._start.position + count
-        while position >= self._batch_counts.get(epoch, position + 1):
-            position -= self._batch_counts[epoch]
-            epoch += 1
-        return DataPosition(epoch, position)
+        own, position = self._start_window, self._start.position + count
+        while position >= self._batch_counts.get(own, position + 1):
+            position -= self._batch_counts[own]
+            own = self._window_after(own)
+        return DataPosition(own[0], position, own[1])
 
     def _dataset(self) -> tf.data.Dataset:
         """Returns this process's rows of batches, and the size of each whole batch."""
@@ -148,25 +160,36 @@ class TrainingBatches:
     def _make_arrays(self, planned: PlannedBatch) -> Batch:
         return _make_arrays(self._corpus, planned, self._strategy.make)
 
+    @property
+    def _start_window(self) -> tuple[int, int]:
+        return self._start.epoch, self._start.window
+
+    def _window_after(self, own: tuple[int, int]) -> tuple[int, int]:
+        """Returns epoch and window after these."""
+        epoch, window = own
+        if window + 1 < self._strategy.num_windows:
+            return epoch, window + 1
+        return epoch + 1, 0
+
     def _plan(self) -> Iterator[PlannedBatch]:
-        first = self._start.position
-        plan = self._strategy.plan(self._seed, self._start.epoch)
-        for epoch in itertools.count(self._start.epoch):
-            plan = yield from self._epoch(epoch, plan, first)
-            if first >= self._batch_counts[epoch]:
+        own, first = self._start_window, self._start.position
+        plan = self._strategy.plan(self._seed, *own)
+        while True:
+            plan = yield from self._window(own, plan, first)
+            if first >= self._batch_counts[own]:
                 return
-            first = 0
+            own, first = self._window_after(own), 0
 
-    def _epoch(
-        self, epoch: int, plan: Iterator[PlannedBatch], first: int
+    def _window(
+        self, own: tuple[int, int], plan: Iterator[PlannedBatch], first: int
     ) -> Generator[PlannedBatch, None, Iterator[PlannedBatch]]:
-        """Yields an epoch's batches from `first` on; returns the next epoch's plan.
+        """Yields a window's batches from `first` on; returns the next window's plan.
 
-        Planning the next epoch starts, in a thread, once there is a batch to train on.
+        Planning the next window starts, in a thread, once there is a batch to train on.
         """
 
         def next_plan() -> Iterator[PlannedBatch]:
-            return self._strategy.plan(self._seed, epoch + 1)
+            return self._strategy.plan(self._seed, *self._window_after(own))
 
         get_next_plan = next_plan
         pending = None
@@ -178,8 +201,8 @@ class TrainingBatches:
                     get_next_plan = start_in_thread(next_plan)
             pending = planned if count >= first else None
             count += 1
-        # Before the last batch is yielded: the position after it is in the next epoch.
-        self._batch_counts[epoch] = count
+        # Before the last batch is yielded: the position after it is in the next window.
+        self._batch_counts[own] = count
         if pending is not None:
             yield pending
         return get_next_plan()

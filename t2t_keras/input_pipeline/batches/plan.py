@@ -13,6 +13,10 @@ import numpy as np
 from t2t_keras.input_pipeline.batches.bucketing import smallest_shapes
 from t2t_keras.typing import BatchShape
 
+ORDER_OF_CHUNKS = 1 << 62
+"""Random stream of the order of an epoch's chunks. That of shuffle window w, from 1, is
+w streams after it, far beyond those of the parts of a mixture."""
+
 
 class PlannedBatch(NamedTuple):
     """A batch before it is made: its shape and the numbers of its pairs."""
@@ -79,8 +83,9 @@ def random_stream(
     Args:
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
-        part: Part of a mixture, in [0, 2**64); 0 for the whole epoch. The streams of
-            parts do not overlap: each begins 2**192 numbers after the one before.
+        part: Part of a mixture, in [0, 2**64); 0 for the whole epoch; from
+            `ORDER_OF_CHUNKS` on, shuffle windows. The streams of parts do not overlap:
+            each begins 2**192 numbers after the one before.
         pair: Number of a pair within its part, in [0, 2**64), whose segmentation is
             drawn; None for the order. None of these streams overlap: pair and purpose
             are words of their own in Philox' counter, above the one that counts up.
@@ -118,8 +123,17 @@ def permutation(count: int, random: np.random.Philox) -> np.ndarray:
     return words.view(np.int64)
 
 
+def window_stream(seed: int, epoch: int, window: int) -> np.random.Philox:
+    """Returns the random numbers of a shuffle window; 0 is that of a whole epoch."""
+    return random_stream(seed, epoch, ORDER_OF_CHUNKS + window if window else 0)
+
+
 def plan_epoch(
-    lengths: np.ndarray, shapes: Sequence[BatchShape], seed: int, epoch: int
+    lengths: np.ndarray,
+    shapes: Sequence[BatchShape],
+    seed: int,
+    epoch: int,
+    window: int = 0,
 ) -> list[PlannedBatch]:
     """Returns the batches of one epoch of training, one for each step, in their order.
 
@@ -134,12 +148,14 @@ def plan_epoch(
         shapes: From small to large; the last holds every other.
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
+        window: Number of the shuffle window whose pairs these are, from 1; 0 for a
+            whole epoch.
 
     Raises:
         ValueError: If `seed` or `epoch` is out of range, the last shape does not
             hold the others, or a pair is longer than it.
     """
-    random = random_stream(seed, epoch)
+    random = window_stream(seed, epoch, window)
     batches = _cut_into_batches(permutation(len(lengths), random), lengths, shapes)
     return [batches[number] for number in permutation(len(batches), random)]
 

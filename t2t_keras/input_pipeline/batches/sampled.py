@@ -255,7 +255,7 @@ class SampledBatching(EpochBatching):
     corpus: SampledCorpus
     strategy: BucketBatching | PackedBatching | MixtureBatching
 
-    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
+    def plan(self, seed: int, epoch: int, window: int = 0) -> Iterator[PlannedBatch]:
         """Yields the batches of an epoch."""
         lengths = self.corpus.draw(epoch).lengths
         strategy = dataclasses.replace(self.strategy, lengths=lengths)

@@ -17,6 +17,7 @@ from t2t_keras.input_pipeline.corpora.fingerprints import (
     derived_fingerprint,
     fingerprint_of,
 )
+from t2t_keras.input_pipeline.records.length_counts import LengthCounts
 from t2t_keras.input_pipeline.records.line_encoder import (
     BLANK,
     DUPLICATES,
@@ -51,12 +52,14 @@ class JoinedShards:
         text_pairs: Number of pairs that it has then.
         filters: Number of pairs that each filter rejected.
         shards: Metadata of the shards, in order.
+        lengths: Number of pairs of each length.
     """
 
     fingerprint: str
     text_pairs: int
     filters: Mapping[str, int]
     shards: tuple[ShardMetadata, ...]
+    lengths: LengthCounts = dataclasses.field(compare=False)
 
 
 def join_shards(
@@ -95,7 +98,16 @@ def join_shards(
         int(counts[:FILTERED].sum() - counts[BLANK]),
         dict(zip(filters, counts[FILTERED:].tolist(), strict=True)),
         tuple(shards),
+        LengthCounts.join(_count_lengths(folder, shards)),
     )
+
+
+def _count_lengths(
+    folder: Path, shards: Sequence[ShardMetadata]
+) -> Iterator[LengthCounts]:
+    for metadata in shards:
+        lengths = open_shard(folder / metadata.name, metadata).lengths
+        yield LengthCounts.from_lengths(lengths)
 
 
 def _read_all_metadata(folder: Path, spec: RecordSpec) -> list[ShardMetadata]:

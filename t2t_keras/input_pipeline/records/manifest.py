@@ -6,6 +6,7 @@ FOLDER/
   train-00000/ ...   shards, in the order of the text (shards.py)
   dev.source ...     dev and test set as text, where the corpus has them
   preparing/         what is needed until the records are finished (unfinished.py)
+  length_counts.npy  number of pairs of each source and target length (length_counts.py)
   manifest.json      written last: specification, counts and hashes
 
 This is format 2. Format 1, of releases up to 0.9, cut shards by pairs that filters
@@ -19,17 +20,19 @@ Shapes: N pairs, n of a batch, S shards.
 """
 
 import dataclasses
-import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import atomic_file, file_sha256
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.records.length_counts import LengthCounts
+from t2t_keras.input_pipeline.records.mapped import MappedPairs, MappedSide
 from t2t_keras.input_pipeline.records.shards import (
     ShardMetadata,
     check_shard,
@@ -41,7 +44,6 @@ from t2t_keras.input_pipeline.records.tokenized import (
     LinePairs,
     TokenizationReport,
     TokenizedCorpus,
-    token_positions,
 )
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
@@ -52,6 +54,7 @@ OLD_FORMAT = 1
 SPEC_FILE = "making.json"
 MANIFEST_FILE = "manifest.json"
 VOCABULARY_FILE = "vocabulary.model"
+_LENGTHS_FILE = "length_counts.npy"
 SIDES = ("source", "target")
 
 
@@ -122,6 +125,7 @@ class Manifest:
         filters: Number of pairs that each filter rejected; empty in format 1.
         shards: Metadata of the shards, in order.
         texts: SHA-256 of the pairs of "dev" and "test", if the corpus has them.
+        lengths_sha256: That of the counts of lengths; empty in format 1.
     """
 
     spec: RecordSpec
@@ -131,6 +135,7 @@ class Manifest:
     filters: Mapping[str, int]
     shards: tuple[ShardMetadata, ...]
     texts: Mapping[str, str]
+    lengths_sha256: str
 
     def to_json(self) -> str:
         """Returns the manifest as text, which `read_manifest` reads."""
@@ -177,6 +182,7 @@ def read_manifest(folder: Path) -> Manifest:
             {} if is_old else fields["filters"],
             tuple(map(ShardMetadata.from_json, fields["shards"])),
             fields["texts"],
+            "" if is_old else fields["lengths_sha256"],
         )
     except (TypeError, KeyError) as error:
         raise _damage_error(file, error) from error
@@ -203,19 +209,46 @@ def open_records(
         for shard in manifest.shards:
             yield from read_lines(folder / shard.name, shard)
 
-    shards = [open_shard(folder / shard.name, shard) for shard in manifest.shards]
-    lengths_N2 = np.concatenate([shard.lengths for shard in shards], dtype=np.int32)
-    first_pairs = np.cumsum([0, *(len(shard.lengths) for shard in shards)])
-    source, target = (
-        RecordSide(
-            tuple(shard.tokens[side] for shard in shards),
-            lengths_N2[:, side],
-            first_pairs,
-        )
-        for side in (0, 1)
-    )
+    pairs = MappedPairs([open_shard(folder / s.name, s) for s in manifest.shards])
     texts = (KeptText(open_lines),) if has_text else ()
-    return TokenizedCorpus(source, target, manifest.report, texts)
+    counts = None
+    if manifest.lengths_sha256:
+        counts = read_length_counts(folder, manifest.lengths_sha256)
+    return TokenizedCorpus(
+        MappedSide(pairs, 0),
+        MappedSide(pairs, 1),
+        manifest.report,
+        texts,
+        mapped=pairs,
+        counts=counts,
+    )
+
+
+def write_length_counts(folder: Path, counts: LengthCounts) -> str:
+    """Writes the counts of lengths of records, and returns the file's SHA-256."""
+    file = folder / _LENGTHS_FILE
+    with atomic_file(file) as output:
+        np.save(output, counts.to_array().astype("<i8"), allow_pickle=False)
+    return file_sha256(file)
+
+
+def read_length_counts(folder: Path, sha256: str) -> LengthCounts:
+    """Returns the counts of lengths of records.
+
+    Raises:
+        UserError: If their file is missing or has another hash.
+    """
+    file = folder / _LENGTHS_FILE
+    try:
+        if file_sha256(file) == sha256:
+            return LengthCounts.from_array(np.load(file, allow_pickle=False))
+        fault = f"its SHA-256 is not {sha256[:12]}…"
+    except OSError as error:
+        fault = error.strerror or str(error)
+    raise UserError(
+        f"The records are damaged: {file}: {fault}. Put the original back, or remove "
+        f"{MANIFEST_FILE} and run t2t_keras.prepare again with the same flags."
+    )
 
 
 def open_vocabulary(folder: Path, spec: RecordSpec) -> Vocabulary:
@@ -249,6 +282,8 @@ def verify_records(folder: Path) -> Manifest:
     """
     manifest = read_manifest(folder)
     open_vocabulary(folder, manifest.spec)
+    if manifest.lengths_sha256:
+        read_length_counts(folder, manifest.lengths_sha256)
     for shard in manifest.shards:
         check_shard(folder / shard.name, shard)
     for split, expected in manifest.texts.items():
@@ -260,59 +295,6 @@ def verify_records(folder: Path) -> Manifest:
                 "t2t_keras.prepare again with the same flags."
             )
     return manifest
-
-
-class RecordSide:
-    """Sentences of one language in shards on disk.
-
-    Args:
-        tokens: Ids of each shard's sentences, end to end.
-        lengths: [N] lengths of the sentences of all shards.
-        first_pairs: [S + 1] int64: shard s has sentences `first_pairs[s]` to
-            `first_pairs[s + 1]`.
-    """
-
-    def __init__(
-        self,
-        tokens: Sequence[np.ndarray],
-        lengths: np.ndarray,
-        first_pairs: np.ndarray,
-    ):
-        self.lengths = lengths
-        self._tokens = tokens
-        self._first_pairs = first_pairs
-
-    @functools.cached_property
-    def _starts(self) -> np.ndarray:
-        """[N] offset of each sentence in its shard."""
-        largest = max(len(tokens) for tokens in self._tokens)
-        starts = np.empty(
-            len(self.lengths), np.uint32 if largest < 1 << 32 else np.int64
-        )
-        for begin, end in zip(
-            self._first_pairs[:-1], self._first_pairs[1:], strict=True
-        ):
-            lengths = self.lengths[begin:end]
-            starts[begin:end] = np.cumsum(lengths, dtype=np.int64) - lengths
-        return starts
-
-    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `tokenized.Sentences.gather`. It makes one NumPy call for each shard."""
-        lengths = self.lengths[indices].astype(np.int64)
-        shard = np.searchsorted(self._first_pairs, indices, side="right") - 1
-        by_shard = np.argsort(shard, kind="stable")
-        shard_places = token_positions(
-            self._starts[indices[by_shard]], lengths[by_shard]
-        )
-        before = np.cumsum(lengths) - lengths
-        places = token_positions(before[by_shard], lengths[by_shard])
-        tokens = np.empty(len(places), self._tokens[0].dtype)
-        num_tokens = np.bincount(shard, lengths, len(self._tokens)).astype(np.int64)
-        ends = np.cumsum(num_tokens)
-        for number in np.flatnonzero(num_tokens).tolist():
-            part = slice(ends[number] - num_tokens[number], ends[number])
-            tokens[places[part]] = self._tokens[number][shard_places[part]]
-        return tokens, lengths
 
 
 def _read_json(file: Path) -> Any:

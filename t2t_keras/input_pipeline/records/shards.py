@@ -42,8 +42,10 @@ from t2t_keras.input_pipeline.records.tokenized import (
 
 METADATA_FILE = "shard.json"
 _ARRAYS = ("source", "target", "lengths")
+_STARTS = "starts.npy"
 _DECISIONS = "decisions.npy"
-_PAIRS_PER_START = 64
+PAIRS_PER_START = 64
+"""Pairs from one whose first token is stored to the next."""
 _TEXTS = ("source.txt", "target.txt")
 _LINES_PER_CHUNK = 1024
 
@@ -94,10 +96,17 @@ class ShardMetadata:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ShardArrays:
-    """Arrays of an open shard, mapped from disk."""
+    """Arrays of an open shard, mapped from disk.
+
+    Attributes:
+        tokens: Source and target ids of the pairs, end to end.
+        lengths: [pairs, 2] uint16 or int32.
+        starts: [pairs / 64, 2] uint64, first token of each 64th pair.
+    """
 
     tokens: tuple[np.ndarray, np.ndarray]
     lengths: np.ndarray
+    starts: np.ndarray
 
 
 def shard_name(number: int) -> str:
@@ -179,10 +188,9 @@ def write_shard(
         sha256 = {}
         small = content.lengths.max(initial=0) < 1 << 16
         lengths = content.lengths.astype(np.uint16 if small else np.int32)
-        before = np.cumsum(content.lengths, axis=0, dtype=np.uint64) - content.lengths
         arrays = {
             **dict(zip(_ARRAYS, (*content.tokens, lengths), strict=True)),
-            "starts": before.astype(np.uint64)[::_PAIRS_PER_START],
+            _STARTS.removesuffix(".npy"): _starts_of(content.lengths),
             _DECISIONS.removesuffix(".npy"): content.decisions,
         }
         for name, array in arrays.items():
@@ -258,7 +266,17 @@ def open_shard(path: Path, metadata: ShardMetadata) -> ShardArrays:
     for name, size in zip(_ARRAYS, sizes, strict=True):
         arrays.append(_load(path / f"{name}.npy", size))
     source, target, lengths = arrays
-    return ShardArrays((source, target), lengths)
+    if metadata.making:
+        starts = _load(path / _STARTS, 2 * -(-len(lengths) // PAIRS_PER_START))
+    else:  # format 1
+        starts = _starts_of(lengths)
+    return ShardArrays((source, target), lengths, starts)
+
+
+def _starts_of(lengths: np.ndarray) -> np.ndarray:
+    """Returns the first token of each 64th pair, [pairs / 64, 2] uint64."""
+    before = np.cumsum(lengths, axis=0, dtype=np.uint64) - lengths
+    return before.astype(np.uint64)[::PAIRS_PER_START]
 
 
 def _load(file: Path, size: int) -> np.ndarray:

@@ -152,6 +152,15 @@ class SentencePairs(Protocol):
         ...
 
 
+class CountedPairs(SentencePairs, Protocol):
+    """Sentence pairs whose numbers are known."""
+
+    @property
+    def report(self) -> TokenizationReport:
+        """Numbers of pairs kept and dropped, and of tokens."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedCorpus:
     """Sentence pairs as ids: neither side empty, neither over the limit."""
@@ -165,9 +174,24 @@ class TokenizedCorpus:
     """Links of the tokens of each pair, a `TokenLinks`; None for none."""
     is_kept: np.ndarray | None = None
     """[pairs of text] bool, which pairs of its text it has; None if not known."""
+    mapped: Any = None
+    """The same pairs on disk, a `MappedPairs`; None for pairs in memory."""
+    counts: Any = None
+    """Number of pairs of each length, a `LengthCounts`; None if not known."""
 
     def __len__(self) -> int:
         return self.report.pairs_kept
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """Returns source and target lengths [end - begin, 2] of a range of pairs."""
+        if self._is_on_disk:
+            return self.mapped.read(begin, end)
+        return self.lengths[begin:end]
+
+    @property
+    def _is_on_disk(self) -> bool:
+        """Whether the lengths are on disk, and not also in memory."""
+        return self.mapped is not None and "lengths" not in vars(self)
 
     def pair(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns source and target ids of one pair, each with EOS_ID last."""
@@ -184,6 +208,8 @@ class TokenizedCorpus:
 
     def pair_lengths(self, indices: np.ndarray) -> np.ndarray:
         """Returns source and target lengths [n, 2] of the given pairs."""
+        if self._is_on_disk:
+            return self.mapped.gather(indices)
         return self.lengths[indices]
 
 

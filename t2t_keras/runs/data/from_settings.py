@@ -28,6 +28,7 @@ from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
 from t2t_keras.input_pipeline.batches.sampled import SampledBatching, SampledCorpus
+from t2t_keras.input_pipeline.batches.windows import WindowBatching
 from t2t_keras.input_pipeline.corpora.corpus import (
     Corpus,
     Files,
@@ -49,6 +50,7 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
     TreeReader,
     read_lines,
 )
+from t2t_keras.input_pipeline.records.length_counts import LengthCounts
 from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
 from t2t_keras.input_pipeline.records.token_links import (
     PieceSpaces,
@@ -77,6 +79,8 @@ logger = logging.getLogger(__name__)
 # XLA compiles a program for each batch shape. A dev set has few batches, which more
 # shapes would not fill better.
 _MAX_EVALUATION_SHAPES = 3
+SHUFFLE_PAIRS = 8_000_000
+"""Pairs that are shuffled together, unless --shuffle_pairs says otherwise."""
 
 
 def build_corpus(
@@ -378,8 +382,27 @@ def build_batching_strategy(
     config: DataConfig,
     corpus: TokenizedCorpus | SampledCorpus,
     mixture: Mixture | None = None,
+    shuffle_pairs: int | None = SHUFFLE_PAIRS,
 ) -> BatchingStrategy:
-    """Returns the strategy that groups the training pairs into batches."""
+    """Returns the strategy that groups the training pairs into batches.
+
+    Args:
+        config: The settings.
+        corpus: The training pairs.
+        mixture: Selects the pairs of an epoch; None for all of them.
+        shuffle_pairs: Pairs of a shuffle window, without --shuffle_pairs; None for
+            whole epochs.
+    """
+    # 0 for whole epochs.
+    pairs = 0 if mixture else config.shuffle_pairs or shuffle_pairs or 0
+    if isinstance(corpus, TokenizedCorpus) and 0 < pairs < len(corpus):
+        counts = corpus.counts or LengthCounts.join(
+            LengthCounts.from_lengths(corpus.read(begin, begin + pairs))
+            for begin in range(0, len(corpus), pairs)
+        )
+        none = np.zeros([0, 2], np.int32)
+        strategy = dataclasses.replace(_pack_or_bucket(config, counts), lengths=none)
+        return WindowBatching(corpus, pairs, strategy)
     if isinstance(corpus, SampledCorpus):
         lengths = corpus.representative_lengths()
         return SampledBatching(corpus, _plain_batching(config, lengths, mixture))
@@ -396,7 +419,7 @@ def _plain_batching(
 
 
 def _pack_or_bucket(
-    config: DataConfig, lengths: np.ndarray
+    config: DataConfig, lengths: Any
 ) -> BucketBatching | PackedBatching:
     if config.batching == "pack":
         return PackedBatching.from_lengths(

@@ -47,6 +47,7 @@ from t2t_keras.input_pipeline.records.manifest import (
     read_spec,
     text_files,
     verify_records,
+    write_length_counts,
 )
 from t2t_keras.input_pipeline.records.process_pool import Pace
 from t2t_keras.input_pipeline.records.shards import (
@@ -354,6 +355,7 @@ def _join(
         joined.filters,
         joined.shards,
         _hash_texts(folder),
+        write_length_counts(folder, joined.lengths),
     )
     _finish(config, folder, manifest, reader)
     return manifest

@@ -145,7 +145,12 @@ def open_data(
     else:
         vocabulary = _open_vocabulary(config.data, model_dir, vocabulary)
         text = _tokenize_text(config.data, model_dir, corpus, parts, links, vocabulary)
-    data = _build_run_data(config, corpus, text, parts, num_replicas, task)
+    shuffle_pairs = from_settings.SHUFFLE_PAIRS
+    if model_dir.exists():  # a run of a release up to 0.9 has no entry
+        shuffle_pairs = model_dir.run_card().get("shuffle_pairs")
+    data = _build_run_data(
+        config, corpus, text, parts, num_replicas, task, shuffle_pairs
+    )
     run_checks.check_mixture(parts, model_dir)
     run_checks.warn_of_dev_set(data.dev_sha256, model_dir)
     return data
@@ -355,6 +360,7 @@ def _build_run_data(
     parts: Sequence[mixing.MixturePart],
     num_replicas: int,
     task: Task,
+    shuffle_pairs: int | None,
 ) -> RunData:
     max_length = config.data.max_length
     vocabulary = text.vocabulary
@@ -375,7 +381,9 @@ def _build_run_data(
             seed=config.training.seed,
             max_length=max_length,
         )
-    batching = from_settings.build_batching_strategy(config.data, train, mixture)
+    batching = from_settings.build_batching_strategy(
+        config.data, train, mixture, shuffle_pairs
+    )
     count_rows = functools.partial(
         _computed_rows, num_replicas, config.training.max_tokens_per_replica
     )

@@ -6,6 +6,7 @@ import os
 import shlex
 from typing import Any
 
+from t2t_keras.runs.data.from_settings import SHUFFLE_PAIRS
 from t2t_keras.runs.data.run_data import RunData, open_data, resolve_epochs
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import check_class, describe_class
@@ -113,6 +114,7 @@ def _initial_run_card(
         **({} if own_class is None else {"model": own_class}),
         **initial_run_card(),
         "seed": config.training.seed,
+        "shuffle_pairs": config.data.shuffle_pairs or SHUFFLE_PAIRS,
         "corpus": {
             "name": data.corpus.name,
             "fingerprint": data.fingerprint,

@@ -302,8 +302,7 @@ class Trainer:
 
     def _position(self, step: int) -> dict[str, int]:
         """Returns the position in the data of the batch after a step."""
-        position = self._batches.position_after(step - self.first_step)
-        return dataclasses.asdict(position)
+        return self._batches.position_after(step - self.first_step).to_fields()
 
     def _describe_failed_update(self, step: int) -> dict[str, Any]:
         """Returns metadata to store with the batch of an update that failed."""

@@ -216,3 +216,37 @@ def test_a_signal_stops_it_between_two_shards_or_within_one(
     _, lines = prepare()
     assert lines[0].startswith("1 of 3 shards")
     assert read_files(folder) == read_files(whole)
+
+
+@pytest.mark.parametrize("batching", ["bucket", "pack"])
+def test_windows_of_records_are_those_of_the_text(
+    config, prepare, tmp_path, monkeypatch, batching
+):
+    """By a setting, and by default; but not in runs of earlier releases."""
+    folder, _ = prepare()
+    config = replace_settings(config, "data", batching=batching, tokens_per_batch=40)
+    given = replace_settings(config, "data", shuffle_pairs=20)
+    with log_to([].append):
+        text = prepare_run(given, ModelDir(tmp_path / "text"))
+        records = prepare_run(use_records(given, folder), ModelDir(tmp_path / "rec"))
+        assert text.batching.num_windows == 3
+        assert records.summary == text.summary
+        assert_same_batches(text, records, epochs=2)
+        for module in ("data.from_settings", "training.prepared_run"):
+            monkeypatch.setattr(f"t2t_keras.runs.{module}.SHUFFLE_PAIRS", 20)
+        model_dir = ModelDir(tmp_path / "default")
+        by_default = prepare_run(config, model_dir)
+        assert_same_batches(text, by_default, epochs=1)
+        # The default may be another in a later release.
+        monkeypatch.undo()
+        assert prepare_run(config, model_dir).batching.num_windows == 3
+        card = json.loads(model_dir.run_card_file.read_text())
+        assert card.pop("shuffle_pairs") == 20
+        model_dir.run_card_file.write_text(json.dumps(card))
+        monkeypatch.setattr("t2t_keras.runs.data.from_settings.SHUFFLE_PAIRS", 20)
+        assert prepare_run(config, model_dir).batching.num_windows == 1
+        other = replace_settings(config, "data", shuffle_pairs=30)
+        with pytest.raises(UserError, match="shuffle_pairs"):
+            prepare_run(other, model_dir)
+    with pytest.raises(UserError, match="--shuffle_pairs is not for --mixture and"):
+        replace_settings(given, "data", subword_sampling=0.1)

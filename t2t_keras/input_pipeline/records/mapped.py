@@ -1,0 +1,127 @@
+"""Pairs of records, mapped from disk: nothing of them is in memory until it is used.
+
+Where a sentence begins in its shard is known for each 64th pair; for the others the
+lengths between are added up.
+
+Shapes: N pairs, n of a batch, S shards, G pairs of a group.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from t2t_keras.input_pipeline.records.shards import PAIRS_PER_START, ShardArrays
+from t2t_keras.input_pipeline.records.tokenized import token_positions
+
+
+class MappedPairs:
+    """Pairs of several shards, numbered from shard to shard.
+
+    Args:
+        shards: The arrays of each shard.
+    """
+
+    def __init__(self, shards: Sequence[ShardArrays]):
+        self.shards = tuple(shards)
+        self._firsts = np.cumsum([0, *(len(shard.lengths) for shard in shards)])
+
+    def __len__(self) -> int:
+        return int(self._firsts[-1])
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """Returns source and target lengths [end - begin, 2] int32 of a range."""
+        parts = [np.zeros([0, 2], np.int32)]
+        first = int(np.searchsorted(self._firsts, begin, side="right")) - 1
+        for number in range(first, len(self.shards)):
+            own = slice(
+                max(begin - int(self._firsts[number]), 0),
+                max(end - int(self._firsts[number]), 0),
+            )
+            if own.stop <= own.start:
+                break
+            parts.append(self.shards[number].lengths[own])
+        return np.concatenate(parts, dtype=np.int32)
+
+    def gather(self, indices: np.ndarray) -> np.ndarray:
+        """Returns source and target lengths [n, 2] int32 of the given pairs."""
+        lengths = np.empty([len(indices), 2], np.int32)
+        for number, places, own in self.by_shard(indices):
+            lengths[places] = self.shards[number].lengths[own]
+        return lengths
+
+    def by_shard(
+        self, indices: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yields each shard that has some of the pairs.
+
+        Args:
+            indices: [n] int64, each in [0, N), in any order.
+
+        Yields:
+            The shard's number, the places of its pairs in `indices`, ascending, and
+            their numbers within the shard.
+        """
+        shard = np.searchsorted(self._firsts, indices, side="right") - 1
+        order = np.argsort(shard, kind="stable")
+        ends = np.cumsum(np.bincount(shard, minlength=len(self.shards)))
+        begin = 0
+        for number, end in enumerate(ends.tolist()):
+            if end > begin:
+                places = order[begin:end]
+                yield number, places, indices[places] - self._firsts[number]
+            begin = end
+
+
+@dataclasses.dataclass(frozen=True)
+class MappedSide:
+    """Sentences of one language.
+
+    Attributes:
+        pairs: The pairs.
+        side: 0 for sources, 1 for targets.
+    """
+
+    pairs: MappedPairs
+    side: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N] int32 tokens of each, end of sentence included; read at each use."""
+        lengths = np.empty(len(self.pairs), np.int32)
+        begin = 0
+        for shard in self.pairs.shards:
+            end = begin + len(shard.lengths)
+            lengths[begin:end] = shard.lengths[:, self.side]
+            begin = end
+        return lengths
+
+    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `tokenized.Sentences.gather`. It makes one NumPy call for each shard."""
+        starts, lengths = np.empty([2, len(indices)], np.int64)
+        grouped = list(self.pairs.by_shard(indices))
+        for number, places, own in grouped:
+            found = _find(self.pairs.shards[number], self.side, own)
+            starts[places], lengths[places] = found
+        before = np.cumsum(lengths) - lengths
+        dtype = self.pairs.shards[0].tokens[self.side].dtype
+        tokens = np.empty(int(lengths.sum()), dtype)
+        for number, places, _ in grouped:
+            stored = self.pairs.shards[number].tokens[self.side]
+            to = token_positions(before[places], lengths[places])
+            tokens[to] = stored[token_positions(starts[places], lengths[places])]
+        return tokens, lengths
+
+
+def _find(
+    shard: ShardArrays, side: int, indices: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the first token of each sentence in its shard, and its length, [n]."""
+    lengths = shard.lengths[:, side]
+    group, within = np.divmod(indices, PAIRS_PER_START)
+    place_G = np.arange(PAIRS_PER_START)
+    first = (indices - within)[:, None]
+    others = lengths[np.minimum(first + place_G, len(lengths) - 1)]
+    before = np.where(place_G < within[:, None], others, 0).sum(axis=1, dtype=np.int64)
+    starts = shard.starts[group, side].astype(np.int64) + before
+    return starts, lengths[indices].astype(np.int64)
