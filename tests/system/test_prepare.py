@@ -2,10 +2,14 @@
 
 import dataclasses
 import os
+import random
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +18,7 @@ from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.runs.data import preparation
 from t2t_keras.settings.config import flatten
 from tests import forked_programs
-from tests.forked import REPOSITORY
+from tests.forked import REPOSITORY, ForkedProcess
 from tests.in_process import run_program
 from tests.runs.reverse_task import reversed_pairs, write_split
 from tests.runs.small_runs import read_files
@@ -142,3 +146,137 @@ def test_ctrl_c_stops_all_processes_with_one_message(tmp_path):
     assert all(line.startswith("train-") for line in shards)
     assert last.startswith("stopped by SIGINT; finished shards are kept.")
     assert not list(folder.glob(".*"))
+
+
+def page_commands() -> list[list[str]]:
+    """Arguments of the commands in docs/data.md, More than one machine."""
+    page = (REPOSITORY / "docs/data.md").read_text(encoding="utf-8")
+    section = page.split("\n## More than one machine\n")[1].split("\n## ")[0]
+    text = section.replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.startswith("python -m ")]
+    return [shlex.split(line) for line in lines if "t2t_keras.prepare" in line]
+
+
+def test_the_commands_of_the_page_prepare_in_parts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = reversed_pairs(200, seed=5)
+    for side, name in enumerate(("train.en", "train.de")):
+        Path(name).write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    in_parts = [each for each in page_commands() if "--output=records/parts" in each]
+    assert [each[-1] for each in in_parts] == [
+        "--vocabulary_only",
+        "--part=1/2",
+        "--part=2/2",
+        "--join",
+    ]
+    more = ("--vocabulary_size=280", "--pairs_per_shard=30", "--workers=1")
+    outputs = []
+    for _, _, program, *flags in in_parts:
+        done = run_program(program.removeprefix("t2t_keras."), *flags, *more)
+        assert done.status == 0, done.stderr
+        outputs.append(done.lines[0])
+    assert outputs[:3] == [
+        "200 lines in 7 shards; 280 subwords",
+        "part 1/2: its 3 shards are written",
+        "part 2/2: its 4 shards are written",
+    ]
+    whole = [each for each in flags if each not in ("--join", "--output=records/parts")]
+    done = run_program("prepare", *whole, "--output=whole", *more)
+    assert done.stdout.splitlines()[0] == outputs[3]
+    assert read_files(Path("records/parts")) == read_files(Path("whole"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--part=0/3",), "--part must be i/n, with i from 1 to n"),
+        (("--part=4/3",), "Received: 4/3"),
+        (("--part=2",), "Received: 2"),
+        (("--part=1/2", "--join"), "--part and --join are different steps"),
+        (("--vocabulary_only", "--verify"), "are different steps. Give one of them"),
+        (("--join",), r"No records have been begun in .*--vocabulary_only, once, then"),
+        (("--part=1/2",), "No records have been begun in"),
+    ],
+)
+def test_steps_that_cannot_be_meant(tmp_path, flags, message):
+    text = write_split(tmp_path, "train", reversed_pairs(9, seed=5))
+    done = run_program("prepare", f"--output={tmp_path / 'r'}", *text, *flags)
+    assert done.status == 2
+    assert re.search(message, done.stderr), done.stderr
+
+
+@pytest.mark.slow
+def test_parts_that_are_killed_at_any_moment_leave_one_result(tmp_path):
+    """Two hosts write the same parts at once, and are killed again and again."""
+    pairs = reversed_pairs(6_000, seed=5)
+    generator = random.Random(1)
+    text = [*pairs, *generator.choices(pairs, k=900)]
+    flags = (
+        *write_split(tmp_path, "train", text),
+        "--vocabulary_size=280",
+        "--pairs_per_shard=200",
+        "--filter=duplicates",
+        "--workers=1",
+    )
+    done = run_program("prepare", f"--output={tmp_path / 'whole'}", *flags)
+    assert done.status == 0, done.stderr
+    folder = tmp_path / "parts"
+    command = f"--output={folder}", *flags
+    done = run_program("prepare", *command, "--vocabulary_only")
+    assert done.status == 0, done.stderr
+
+    def start(step: str, host: int) -> ForkedProcess:
+        log = tmp_path / f"log-{host}"
+        return forked_programs.start((*command, step), log, program="prepare")
+
+    kills = 0
+    for step in ("--part=1/2", "--part=2/2"):
+        for _ in range(20):
+            both = [start(step, host) for host in (0, 1)]
+            time.sleep(generator.uniform(0.3, 1.5))
+            for process in both:
+                kills += process.poll() is None
+                process.kill()
+                process.wait()
+            if kills >= 6 * int(step[7]):
+                break
+        process = start(step, 2)
+        assert process.wait() == 0, (tmp_path / "log-2").read_text()
+    assert kills > 6
+    process = start("--join", 2)
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    process = start("--join", 2)
+    assert process.wait() == 0, (tmp_path / "log-2").read_text()
+    assert read_files(folder) == read_files(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["--part=1/1", "--join"])
+def test_a_full_disk_is_explained_and_nothing_is_lost(tmp_path, step):
+    pairs = reversed_pairs(3_000, seed=5)
+    flags = (
+        *write_split(tmp_path, "train", [*pairs, *pairs[:50]]),
+        "--vocabulary_size=280",
+        "--filter=duplicates",
+        "--workers=1",
+        f"--output={tmp_path / 'records'}",
+    )
+    steps = ["--vocabulary_only", "--part=1/1", "--join"]
+    for each in steps[: steps.index(step)]:
+        assert run_program("prepare", *flags, each).status == 0
+    before = read_files(tmp_path / "records")
+    process = forked_programs.start(
+        (*flags, step), tmp_path / "log", program="prepare", file_limit=9_000
+    )
+    assert process.wait() == 2
+    log = (tmp_path / "log").read_text()
+    assert "cannot be written: File too large" in log
+    after = read_files(tmp_path / "records")
+    assert {name: after[name] for name in before} == before
+    for each in steps[steps.index(step) :]:
+        assert run_program("prepare", *flags, each).status == 0
+    done = run_program("prepare", *flags[:-1], f"--output={tmp_path / 'whole'}")
+    assert done.status == 0
+    assert read_files(tmp_path / "records") == read_files(tmp_path / "whole")
