@@ -40,7 +40,9 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
         for line in re.sub(r"\\\n", " ", block).splitlines():
             for command in re.split(r"\||&&|;|#", line):
                 if found := PROGRAM.search(command):
-                    flags = re.findall(r"(?<=\s)--?(\w+)", command[found.end() :])
+                    # What is in quotes is for another program.
+                    rest = re.sub('"[^"]*"', "", command[found.end() :])
+                    flags = re.findall(r"(?<=\s)--?(\w+)", rest)
                     yield found[1] or found[2], flags
 
 
