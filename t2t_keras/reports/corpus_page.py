@@ -283,7 +283,7 @@ def _examples(report: CorpusReport) -> list[Block]:
         if examples:
             left_out.append(Heading(name, 3))
             left_out += _numbered(examples, report.decisions[name], "line")
-    return [*blocks, Heading("Rejected pairs"), *left_out] if left_out else blocks
+    return [*blocks, Heading("Pairs left out"), *left_out] if left_out else blocks
 
 
 def _numbered(examples: Sequence[Example], number: int, what: str) -> list[Block]:

@@ -489,3 +489,15 @@ def test_the_same_pairs_in_another_format_are_the_same_lines(data, pairs, tmp_pa
     one = dataclasses.replace(data, train_source=(str(table),), train_target=())
     other = read_corpus(one, folder)
     assert render_text(corpus_page(other)) == render_text(corpus_page(report))
+
+
+def test_columns_are_those_of_the_languages_of_the_records(data, pairs, tmp_path):
+    sides = data.source_language, data.target_language
+    table = tmp_path / "all.jsonl"
+    rows = (dict(zip(sides, pair, strict=True)) for pair in pairs)
+    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    one = dataclasses.replace(data, train_source=(str(table),), train_target=())
+    report = prepared(one, tmp_path / "records")
+    other = dataclasses.replace(one, source_language="en", target_language="de")
+    again = read_corpus(other, tmp_path / "records")
+    assert render_text(corpus_page(again)) == render_text(corpus_page(report))
