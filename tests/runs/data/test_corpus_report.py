@@ -408,7 +408,7 @@ def test_the_report_has_the_same_bytes_however_records_are_made(data, pairs, tmp
     moved = tmp_path / "moved.gz"
     moved.write_bytes(gzip.compress(Path(data.train_source[0]).read_bytes()))
     own = dataclasses.replace(data, train_source=(str(moved),))
-    other = dataclasses.replace(own, source_language="en", max_length=99, filter=())
+    other = dataclasses.replace(own, source_language="fr", max_length=99, filter=())
     assert files(tmp_path / "whole", own) == files(tmp_path / "whole", other) == whole
 
 
@@ -492,12 +492,13 @@ def test_the_same_pairs_in_another_format_are_the_same_lines(data, pairs, tmp_pa
 
 
 def test_columns_are_those_of_the_languages_of_the_records(data, pairs, tmp_path):
-    sides = data.source_language, data.target_language
+    sides = "fr", "it"
     table = tmp_path / "all.jsonl"
     rows = (dict(zip(sides, pair, strict=True)) for pair in pairs)
     table.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    one = dataclasses.replace(data, train_source=(str(table),), train_target=())
-    report = prepared(one, tmp_path / "records")
-    other = dataclasses.replace(one, source_language="en", target_language="de")
+    data = dataclasses.replace(data, train_source=(str(table),), train_target=())
+    own = dataclasses.replace(data, source_language="fr", target_language="it")
+    report = prepared(own, tmp_path / "records")
+    other = dataclasses.replace(data, source_language="en", target_language="de")
     again = read_corpus(other, tmp_path / "records")
     assert render_text(corpus_page(again)) == render_text(corpus_page(report))
