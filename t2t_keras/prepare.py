@@ -8,6 +8,7 @@
     python -m t2t_keras.prepare --flagfile=… --output=… --vocabulary_only
     python -m t2t_keras.prepare --flagfile=… --output=… --part=3/16
     python -m t2t_keras.prepare --flagfile=… --output=… --join
+    python -m t2t_keras.prepare --flagfile=… --output=… --report
     python -m t2t_keras.prepare --shortlist=ende.shortlist --alignments=train.align \\
         --train_source=train.en --train_target=train.de \\
         --vocabulary_file=runs/base/vocabulary.model
@@ -18,7 +19,8 @@ The vocabulary is learned, or loaded from --vocabulary_file. The folder also con
 it and the dev and test sets. After a stop or a kill, complete shards are kept, and the
 same command writes the missing ones. Several processes or hosts may each write a part,
 after --vocabulary_only and before --join, with the same result. Flagfiles for training
-can be used; settings of model and training are ignored. With --shortlist no records are
+can be used; settings of model and training are ignored. With --report the folder also
+gets report.txt and report.html, about the text. With --shortlist no records are
 written, but a file for t2t_keras.export --shortlist: which subwords translate which.
 With --temperature nothing is written: the --mixture with rates by temperature is
 printed, for t2t_keras.train.
@@ -28,7 +30,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import MissingPackage, UserError, require_extra
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.settings import program
 from t2t_keras.settings.config import make_paths_absolute
@@ -105,6 +107,14 @@ class PrepareOptions(Settings):
         "Whether to read existing records and check every hash, without writing any.",
         uses=(_OF_RECORDS,),
     )
+    report: bool = setting(
+        False,
+        "Whether to write report.txt and report.html into --output and to print the "
+        "text, once the records are finished: counts, lengths, scripts, frequent "
+        "pairs, and examples. For records that are finished already, nothing else is "
+        "written.",
+        uses=(_OF_RECORDS,),
+    )
     shortlist: str | None = setting(
         None,
         "File to write instead of records: which subwords of --vocabulary_file "
@@ -150,6 +160,12 @@ class PrepareOptions(Settings):
                 raise UserError(
                     f"{' and '.join(given)} are different steps. Give one of them."
                 )
+            finish_none = {"--vocabulary_only", "--part", "--verify"} & {*given}
+            if self.report and finish_none:
+                raise UserError(
+                    f"--report is about finished records, and {finish_none.pop()} "
+                    "finishes none. Give it with --join, or alone."
+                )
             self.part_numbers()
 
     def part_numbers(self) -> tuple[int, int] | None:
@@ -177,7 +193,7 @@ define_config_flags()
 
 def main() -> int:
     """Prepares or verifies; returns the exit status."""
-    from t2t_keras.input_pipeline.records.manifest import verify_records
+    from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE, verify_records
     from t2t_keras.runs.data import preparation
 
     options = _OPTIONS.read()
@@ -196,6 +212,8 @@ def main() -> int:
         "workers": options.workers,
         "keep_text": options.keep_text,
     }
+    if options.report and (folder / MANIFEST_FILE).exists():
+        return _write_report(data, folder)
     part = options.part_numbers()
     try:
         if options.vocabulary_only:
@@ -220,7 +238,26 @@ def main() -> int:
         )
         return 128 + stop.signal_number
     print(preparation.describe(manifest))
+    return _write_report(data, folder) if options.report else 0
+
+
+def _write_report(data: DataConfig, folder: Path) -> int:
+    from t2t_keras.reports.corpus_page import write_corpus_report
+    from t2t_keras.runs.data.corpus_report import read_corpus
+
+    report = read_corpus(data, folder)
+    html = not _missing_for_html()
+    print(write_corpus_report(report, folder, html=html), end="")
     return 0
+
+
+def _missing_for_html() -> str:
+    """Returns what report.html needs and is not installed; nothing if all is."""
+    try:
+        require_extra("report.html", "report", "jinja2")
+    except MissingPackage as missing:
+        return str(missing)
+    return ""
 
 
 def _make_shortlist(options: PrepareOptions) -> int:
@@ -259,6 +296,14 @@ def _check() -> None:
         config.data.require(name)
     if options.temperature is not None:
         config.data.require("mixture")
+    if options.report:
+        if not config.data.train_source and config.data.dataset is None:
+            raise UserError(
+                "--report shows pairs of the training text. Give --train_source and "
+                "--train_target, or --dataset, as when the records were made."
+            )
+        if missing := _missing_for_html():
+            program.log(f"warning: only report.txt will be written: {missing}")
 
 
 if __name__ == "__main__":

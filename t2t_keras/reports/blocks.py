@@ -13,7 +13,21 @@ class Missing(NamedTuple):
     why: str = "not run"
 
 
-Cell: TypeAlias = "str | Missing"
+class Bar(NamedTuple):
+    """A bar as long as a share, from 0 to 1, of its column."""
+
+    share: float
+
+    def characters(self, width: int) -> str:
+        """Returns the bar as text, at most so many characters wide.
+
+        >>> Bar(0.5).characters(6), Bar(0.001).characters(6), Bar(0.0).characters(6)
+        ('███', '▏', '')
+        """
+        return "█" * round(self.share * width) or ("▏" if self.share else "")
+
+
+Cell: TypeAlias = "str | Missing | Bar"
 
 
 class Row(NamedTuple):
@@ -111,6 +125,20 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """A pair of sentences of a corpus, with what tells it from others."""
+
+    label: str
+    source: str
+    target: str
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """(name, text) of both sides; only the first has a name."""
+        return [(self.label, self.source), ("", self.target)]
+
+
+@dataclass(frozen=True)
 class Details:
     """A section of details, collapsed at first where the format allows it."""
 
@@ -118,7 +146,9 @@ class Details:
     blocks: "tuple[Block, ...]"
 
 
-Block: TypeAlias = "Heading | Paragraph | Command | Table | Figure | Sample | Details"
+Block: TypeAlias = (
+    "Heading | Paragraph | Command | Table | Figure | Sample | Pair | Details"
+)
 
 
 @dataclass(frozen=True)

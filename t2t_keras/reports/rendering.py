@@ -4,11 +4,10 @@ import base64
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from typing import Any
 
 from t2t_keras.files.atomic import write_text
-from t2t_keras.reports.blocks import Block, Details, Figure, Missing, Page
+from t2t_keras.reports.blocks import Bar, Block, Details, Figure, Missing, Page
 
 # Characters with a meaning in Markdown, in HTML within it, or in a table.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
@@ -64,7 +63,11 @@ def escape_markdown(text: str) -> str:
     return _AT_START.sub(lambda m: f"\\{m[2]}" if m[2] else f"{m[3]}\\{m[4]}", text)
 
 
-def _environment() -> Environment:
+def _environment() -> Any:
+    """Returns the environment of the templates, an `Environment` of Jinja2."""
+    # Not for `prepare`, which needs it only for HTML.
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
     environment = Environment(
         loader=PackageLoader("t2t_keras.reports"),
         autoescape=select_autoescape(["html.j2"]),
@@ -81,6 +84,7 @@ def _environment() -> Environment:
         "md": escape_markdown,
     }
     environment.tests["missing"] = lambda cell: isinstance(cell, Missing)
+    environment.tests["bar"] = lambda cell: isinstance(cell, Bar)
     return environment
 
 

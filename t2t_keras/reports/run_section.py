@@ -7,6 +7,7 @@ from typing import Any
 
 from t2t_keras.reports.blocks import (
     Block,
+    Cell,
     Command,
     Details,
     Figure,
@@ -232,7 +233,7 @@ def _data(run: RunSummary) -> Table:
     corpus: Mapping[str, Any] = run.card.get("corpus", {})
     vocabulary = run.card.get("vocabulary", {})
 
-    def number(name: str) -> str | Missing:
+    def number(name: str) -> Cell:
         return as_number(corpus.get(name), 0, "unknown")
 
     padding = corpus.get("padding_share")

@@ -1,6 +1,7 @@
 """Report with every kind of block, and hostile texts for it."""
 
 from t2t_keras.reports.blocks import (
+    Bar,
     Block,
     Command,
     Details,
@@ -8,6 +9,7 @@ from t2t_keras.reports.blocks import (
     Heading,
     Missing,
     Page,
+    Pair,
     Paragraph,
     Row,
     Sample,
@@ -46,6 +48,8 @@ def build_blocks(text: str) -> tuple[Block, ...]:
         Figure("drawing", f"<svg><text>{len(text)}</text></svg>", text),
         Sample(text, text, text),
         Sample(None, None, text),
+        Pair(text, text, text),
+        Table(text, (text, "", ""), (Row((text, Bar(0.5), Bar(0.0))),)),
         Details(text, (Paragraph(text),)),
     )
 

@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 
+from t2t_keras.reports.blocks import Bar, Page, Row, Table
 from t2t_keras.reports.rendering import render_html
 from tests.reports.pages import HOSTILE, build_page
 
@@ -48,6 +49,18 @@ def test_a_hostile_text_is_shown_and_does_nothing() -> None:
             shown = "".join(read.texts).replace("\r\n", "\n")
             # In headings, paragraphs, cells, samples and the link to a heading.
             assert shown.count(text.replace("\r\n", "\n")) >= 15, text
+
+
+def test_a_bar_is_as_long_as_its_share_and_none_is_drawn_for_nothing() -> None:
+    shares = (1.0, 0.25, 0.00001, 0.0)
+    table = Table("c", ("", ""), tuple(Row((f"{x}", Bar(x))) for x in shares))
+    html = render_html(Page("t", (table,)))
+    assert re.findall(r'<td class="bar">(.*?)</td>', html) == [
+        '<span style="width: 100.0%"></span>',
+        '<span style="width: 25.0%"></span>',
+        '<span style="width: 0.0%"></span>',  # as wide as a pixel
+        "",
+    ]
 
 
 def test_no_other_file_and_no_network_is_needed() -> None:

@@ -202,16 +202,22 @@ def _is_mostly_other(text: str, scripts: tuple[str, ...]) -> bool:
     if scripts == ("LATIN",) and text.isascii():
         return False
     letters = [character for character in text if character.isalpha()]
-    own = sum(_is_of_script(letter, scripts) for letter in letters)
+    own = sum(script_of(letter) in scripts for letter in letters)
     return 2 * own < len(letters)
 
 
 @functools.lru_cache(1 << 16)
-def _is_of_script(letter: str, scripts: tuple[str, ...]) -> bool:
+def script_of(letter: str) -> str:
+    """Returns the first word of a letter's name in Unicode, which is its script.
+
+    It is empty for a letter without a name. Half and full width are no scripts.
+
+    >>> [script_of(letter) for letter in "a\u0411\uff71\u30fc"]
+    ['LATIN', 'CYRILLIC', 'KATAKANA', 'KATAKANA']
+    """
     name = unicodedata.name(letter, "")
-    return (
-        name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").startswith(scripts)
-    )
+    name = name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
+    return re.split("[ -]", name)[0]
 
 
 def is_in_another_language(source_language: str, target_language: str) -> ChunkFilter:

@@ -229,15 +229,21 @@ class _Progress:
             self._told = now
 
 
-def sampled_ranges(num_lines: int) -> list[range]:
+def sampled_ranges(num_lines: int, most: int | None = None) -> list[range]:
     """Returns the lines from which a vocabulary is learned: all, or runs of them.
 
     The runs are as far apart as the text is long, each by chance within its part of it,
-    so that all parts of a corpus count alike. They depend on the number of lines alone.
+    so that all parts of a corpus count alike. They depend on the numbers of lines
+    alone.
+
+    Args:
+        num_lines: Lines of the text.
+        most: Lines of the sample. Default: `MOST_SAMPLED`.
     """
-    if num_lines <= MOST_SAMPLED:
+    most = MOST_SAMPLED if most is None else most
+    if num_lines <= most:
         return [range(num_lines)]
-    runs = MOST_SAMPLED // _LINES_PER_RUN
+    runs = most // _LINES_PER_RUN
     words = np.random.Philox(_SEED).random_raw(runs).tolist()
     ranges = []
     for number, word in enumerate(words):
