@@ -13,7 +13,6 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import (
     write_text,
 )
-from t2t_keras.files.signals import DeferredSignals
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.corpora.fingerprints import shorten
 from t2t_keras.input_pipeline.records import unfinished
@@ -92,7 +91,6 @@ def begin_records(
     pairs_per_shard: int | None,
     keep_text: bool,
     workers: int,
-    signals: DeferredSignals,
 ) -> Iterator[Records]:
     """Yields the folder's records, old or new; writes all but their shards."""
     # Text only: the flagfile may name the very records that are being written.
@@ -103,15 +101,13 @@ def begin_records(
     for name in OTHER_SPLITS:
         for warning in corpus.splits[name].warnings if name in corpus.splits else ():
             logger.warning(warning)
-    with open_training_lines(
-        text, corpus, workers=workers, check=signals.check
-    ) as lines:
+    with open_training_lines(text, corpus, workers=workers) as lines:
         for warning in lines.warnings:
             logger.warning(f"train: {warning}")
         spec = read_spec(folder)
         if spec is None:
             spec, vocabulary = _write_spec(
-                config, folder, lines, pairs_per_shard, keep_text, signals
+                config, folder, lines, pairs_per_shard, keep_text
             )
         else:
             check_same(config, folder, spec, pairs_per_shard, keep_text)
@@ -129,12 +125,11 @@ def _write_spec(
     lines: TrainingLines,
     pairs_per_shard: int | None,
     keep_text: bool,
-    signals: DeferredSignals,
 ) -> tuple[RecordSpec, Vocabulary]:
     if config.vocabulary_file:
         vocabulary = from_settings.load_vocabulary_file(config)
     else:
-        vocabulary = _learn_vocabulary(config, folder, lines, signals)
+        vocabulary = _learn_vocabulary(config, folder, lines)
     spec = RecordSpec(
         # Only where it is set: earlier releases wrote the same file without it.
         settings=record_settings(config) | ({"keep_text": True} if keep_text else {}),
@@ -152,7 +147,7 @@ def _write_spec(
 
 
 def _learn_vocabulary(
-    config: DataConfig, folder: Path, lines: TrainingLines, signals: DeferredSignals
+    config: DataConfig, folder: Path, lines: TrainingLines
 ) -> Vocabulary:
     rejected = None
     if config.rejected and config.filter and config.mixture:
@@ -165,7 +160,7 @@ def _learn_vocabulary(
     makers = from_settings.filter_makers(config)
     return from_settings.learn_vocabulary(
         config,
-        sampled_chunks(lines, makers, signals.check),
+        sampled_chunks(lines, makers),
         parts,
         sampled_share(lines.reader.num_lines),
     )

@@ -343,7 +343,7 @@ def build_vocabulary(
     if num_lines <= MOST_SAMPLED:
         return learn_vocabulary(config, corpus.chunks("train"), parts)
     with open_training_lines(config, corpus) as lines:
-        chunks = sampled_chunks(lines, filter_makers(config), lambda: None)
+        chunks = sampled_chunks(lines, filter_makers(config))
         share = sampled_share(lines.reader.num_lines)
         return learn_vocabulary(config, chunks, parts, share)
 

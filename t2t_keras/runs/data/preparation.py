@@ -108,10 +108,9 @@ def prepare(
     workers = workers or _cores()
     with (
         reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL),
+        begin_records(config, folder, pairs_per_shard, keep_text, workers) as records,
+        # Not before: a signal ends counting and learning at once.
         defer_signals() as signals,
-        begin_records(
-            config, folder, pairs_per_shard, keep_text, workers, signals
-        ) as records,
     ):
         if records.spec.format == OLD_FORMAT:
             return _check_old_records(folder)
@@ -137,9 +136,8 @@ def begin(
     """
     with (
         reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL),
-        defer_signals() as signals,
         begin_records(
-            config, folder, pairs_per_shard, keep_text, workers or _cores(), signals
+            config, folder, pairs_per_shard, keep_text, workers or _cores()
         ) as records,
     ):
         return records.spec

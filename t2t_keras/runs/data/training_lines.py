@@ -259,15 +259,12 @@ def sampled_share(num_lines: int) -> Fraction:
     return Fraction(min(num_lines, MOST_SAMPLED), max(num_lines, 1))
 
 
-def sampled_chunks(
-    lines: TrainingLines, filters: FilterMakers, check: Callable[[], None]
-) -> Iterator[TextChunk]:
+def sampled_chunks(lines: TrainingLines, filters: FilterMakers) -> Iterator[TextChunk]:
     """Yields the sampled pairs that filters keep.
 
     Args:
         lines: The training text.
         filters: Each filter. Duplicates are those within the sample.
-        check: Called now and then; what it raises ends the reading.
 
     Raises:
         UserError: If the filters leave none.
@@ -276,7 +273,6 @@ def sampled_chunks(
     counts = np.zeros(1 + len(made), np.int64)
     for own in sampled_ranges(lines.reader.num_lines):
         for raw in lines.reader.read(own.start, own.stop):
-            check()
             source, target, rejected_by = _filter(raw, made)
             counts += np.bincount(rejected_by + 1, minlength=len(counts))
             kept = np.flatnonzero(rejected_by < 0).tolist()
