@@ -230,6 +230,7 @@ def join(config: DataConfig, folder: Path) -> Manifest:
         spec = _read_begun(folder)
         check_same(config, folder, spec, None, spec.settings.get("keep_text", False))
         if (folder / MANIFEST_FILE).exists():
+            _clean(folder)  # after a kill at the very end
             return read_manifest(folder)
         if not (config.rejected and config.filter):
             return _join(config, folder, spec, None)
@@ -366,6 +367,11 @@ def _finish(
     if config.rejected and reader is not None and manifest.spec.settings["filter"]:
         _write_rejected(config.rejected, folder, manifest, reader)
     write_text(folder / MANIFEST_FILE, manifest.to_json())
+    _clean(folder)
+
+
+def _clean(folder: Path) -> None:
+    """Removes what finished records no longer need."""
     remove_leftovers(folder, unfinished.SHARDS)
     remove(folder / unfinished.PREPARING)
 
