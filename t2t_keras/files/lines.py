@@ -16,6 +16,7 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.atomic import STANDARD_OUTPUT, atomic_file, explain, name_in_errors
+from t2t_keras.files.remote import as_path, is_url, open_remote
 from t2t_keras.files.zstd import open_zstd
 
 _Item = TypeVar("_Item")
@@ -68,9 +69,10 @@ def holds_both_sides(path: str | os.PathLike[str]) -> bool:
 def check_input(path: str, flag: str = "") -> None:
     """Raises `UserError` if there is no file, pipe or device to read for a flag."""
     where = f" (--{flag})" if flag else ""
-    if Path(path).is_dir():
+    file = as_path(path)
+    if file.is_dir():
         raise UserError(f"{path} is a folder, not a file of text{where}.")
-    if not Path(path).exists():
+    if not file.exists():
         raise UserError(f"There is no file {path}{where}.")
 
 
@@ -154,10 +156,14 @@ def _open_file(path: str, flag: str = "") -> Iterator[Any]:
     else:
         check_input(path, flag)
         with _explained_faults(path):
-            opened = open(path, "rb")
+            opened = _open_bytes(path)
     with opened as raw:
         # Any stream may stand in for standard input.
         yield raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+
+
+def _open_bytes(path: str) -> io.BufferedReader:
+    return open_remote(path) if is_url(path) else open(path, "rb")
 
 
 def _decompress(file: Any, path: str) -> tuple[Any, str, bytes]:
@@ -218,7 +224,7 @@ class TextBytes:
         check_input(path)
         self._path = path
         with _explained_faults(path):
-            self._raw = open(path, "rb")
+            self._raw = _open_bytes(path)
         try:
             self._file, _, self._kind = _recognize(self._raw, path)
         except UserError:
@@ -233,7 +239,7 @@ class TextBytes:
     @property
     def size(self) -> int:
         """Bytes of the file on the disk."""
-        return os.fstat(self._raw.fileno()).st_size
+        return as_path(self._path).stat().st_size
 
     def seek(self, place: int) -> None:
         """Continues at a byte of a file that is not compressed."""
@@ -487,6 +493,11 @@ def open_output(path: str) -> Iterator[IO[str]]:
         with name_in_errors(STANDARD_OUTPUT):
             yield sys.stdout
         return
+    if is_url(path):
+        raise UserError(
+            f"{path} is on an object store, where nothing but records is written. Give "
+            "a path of a file system."
+        )
     if Path(path).exists() and not Path(path).is_file():
         # Devices and pipes are written to, not replaced.
         with (
