@@ -26,9 +26,10 @@ printed, for t2t_keras.train.
 
 import dataclasses
 import re
-from pathlib import Path
+from typing import Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.remote import as_path, check_supported, is_url
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.settings import program
 from t2t_keras.settings.config import make_paths_absolute
@@ -170,17 +171,17 @@ define_config_flags()
 
 def main() -> int:
     """Prepares or verifies; returns the exit status."""
-    from t2t_keras.input_pipeline.records.manifest import verify_records
-    from t2t_keras.runs.data import preparation
+    from t2t_keras.runs.data import preparation, remote_preparation
 
     options = _OPTIONS.read()
     if options.shortlist:
         return _make_shortlist(options)
     if options.temperature is not None:
         return _print_rates(options.temperature)
-    folder = Path(options.require("output"))
+    folder = as_path(options.require("output"))
+    steps: Any = remote_preparation if is_url(folder) else preparation
     if options.verify:
-        manifest = verify_records(folder)
+        manifest = steps.verify(folder)
         print(f"{folder}: every hash is correct\n{preparation.describe(manifest)}")
         return 0
     data = make_paths_absolute(config_from_flags()).data
@@ -192,16 +193,16 @@ def main() -> int:
     part = options.part_numbers()
     try:
         if options.vocabulary_only:
-            print(preparation.begin(data, folder, **how).describe())
+            print(steps.begin(data, folder, **how).describe())
             return 0
         if part is not None:
-            shards = preparation.write_part(data, folder, part, **how)
+            shards = steps.write_part(data, folder, part, **how)
             print(f"part {options.part}: its {len(shards)} shards are written")
             return 0
         if options.join:
-            manifest = preparation.join(data, folder)
+            manifest = steps.join(data, folder)
         else:
-            manifest = preparation.prepare(data, folder, **how)
+            manifest = steps.prepare(data, folder, **how)
     except Interrupted as stop:
         program.log(
             f"{stop}; finished shards are kept. The same command resumes from there."
@@ -243,6 +244,8 @@ def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     options, config = _OPTIONS.read(), config_from_flags()
     program.check_extras(config)
+    if options.output and is_url(options.output):
+        check_supported(options.output)
     for name in ("train_source", "vocabulary_file") if options.shortlist else ():
         config.data.require(name)
     if options.temperature is not None:

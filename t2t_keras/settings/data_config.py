@@ -138,6 +138,14 @@ class DataConfig(Settings):
         batches_only=True,
         resume=True,
     )
+    records_cache: str | None = setting(
+        None,
+        "Folder for copies of --records that are on an object store, which several "
+        "runs may share. Default: t2t_keras/records in XDG_CACHE_HOME or ~/.cache.",
+        path=True,
+        batches_only=True,
+        resume=True,
+    )
     vocabulary_file: str | None = setting(
         None,
         "SentencePiece model to use instead of learning one. Its ids must be pad 0, "

@@ -22,7 +22,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -241,8 +241,14 @@ def text_files(folder: Path, split: str) -> tuple[str, str]:
     return source, target
 
 
-def verify_records(folder: Path) -> Manifest:
+def verify_records(
+    folder: Path, check: Callable[[Path, ShardMetadata], None] = check_shard
+) -> Manifest:
     """Reads all of the records, and returns their manifest if every hash is right.
+
+    Args:
+        folder: Folder of the records.
+        check: Reads a shard and compares its hashes.
 
     Raises:
         UserError: If a file is missing, damaged or changed; it is named.
@@ -250,7 +256,7 @@ def verify_records(folder: Path) -> Manifest:
     manifest = read_manifest(folder)
     open_vocabulary(folder, manifest.spec)
     for shard in manifest.shards:
-        check_shard(folder / shard.name, shard)
+        check(folder / shard.name, shard)
     for split, expected in manifest.texts.items():
         source, target = text_files(folder, split)
         sha256 = open_parallel_text([source], [target]).sha256()
@@ -320,6 +326,8 @@ def _read_json(file: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    except UserError:  # of an object store
+        raise
     except (OSError, ValueError) as error:
         raise _damage_error(file, error) from error
 

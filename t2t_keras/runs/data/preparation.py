@@ -8,8 +8,9 @@ joins them. `prepare` does all three.
 import dataclasses
 import logging
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -74,6 +75,9 @@ from t2t_keras.training.progress import as_duration
 
 logger = logging.getLogger(__name__)
 
+ShardDone: TypeAlias = Callable[[ShardMetadata], None]
+"""Called after a shard has been written."""
+
 _LOCK_FILE = "prepare.lock"
 _REFUSAL = (
     "Another process is preparing {folder}: {owner}. Wait for it, or give another "
@@ -88,6 +92,7 @@ def prepare(
     pairs_per_shard: int | None = None,
     workers: int | None = None,
     keep_text: bool = False,
+    on_shard: ShardDone = lambda _: None,
 ) -> Manifest:
     """Writes records of the training text, or the shards that are missing.
 
@@ -98,6 +103,7 @@ def prepare(
             or 500,000.
         workers: Processes that tokenize. Default: one for each core.
         keep_text: Whether records keep the text of their pairs, for subword sampling.
+        on_shard: Called after each shard that is written.
 
     Raises:
         UserError: If a setting or a file cannot be used, or existing records in the
@@ -117,9 +123,9 @@ def prepare(
         shards = range(records.spec.num_shards)
         if not (folder / MANIFEST_FILE).exists():
             complete = _find_complete(records, shards)
-            _write(records, shards, complete, workers, signals)
+            _write(records, shards, complete, workers, signals, on_shard)
             return _join(config, folder, records.spec, records.lines.reader)
-        return _repair(records, workers, signals)
+        return _repair(records, workers, signals, on_shard)
 
 
 def begin(
@@ -152,6 +158,7 @@ def write_part(
     pairs_per_shard: int | None = None,
     workers: int | None = None,
     keep_text: bool = False,
+    on_shard: ShardDone = lambda _: None,
 ) -> range:
     """Writes the missing shards of a part, after `begin`, and returns all of the part.
 
@@ -165,6 +172,7 @@ def write_part(
         pairs_per_shard: That of `begin`, or None.
         workers: Processes that tokenize. Default: one for each core.
         keep_text: As `begin` had it.
+        on_shard: Called after each shard that is written.
 
     Raises:
         UserError: If the records have not been begun or have other settings, or a file
@@ -190,7 +198,7 @@ def write_part(
             check_text(config, folder, spec, lines)
             records = Records(config, folder, spec, vocabulary, lines)
             complete = _find_complete(records, shards)
-            _write(records, shards, complete, workers or _cores(), signals)
+            _write(records, shards, complete, workers or _cores(), signals, on_shard)
     return shards
 
 
@@ -219,6 +227,11 @@ def join(config: DataConfig, folder: Path) -> Manifest:
         with open_training_lines(own, corpus, index=index) as lines:
             check_text(config, folder, spec, lines)
             return _join(config, folder, spec, lines.reader)
+
+
+def verify(folder: Path) -> Manifest:
+    """Reads all of the records; see `manifest.verify_records`."""
+    return verify_records(folder)
 
 
 def part_of(num_shards: int, part: tuple[int, int]) -> range:
@@ -277,6 +290,7 @@ def _write(
     complete: Collection[int],
     workers: int,
     signals: DeferredSignals,
+    on_shard: ShardDone,
 ) -> None:
     """Writes the shards that are not complete."""
     folder, spec = records.folder, records.spec
@@ -300,6 +314,7 @@ def _write(
         pace.add(shard.text_pairs)
         left = as_duration(pace.seconds_left)
         logger.info(f"{shard.name}  {pace.describe()}  left {left}")
+        on_shard(shard)
         signals.check()
 
     unfinished.write_shards(
@@ -349,7 +364,9 @@ def _finish(
     remove(folder / unfinished.PREPARING)
 
 
-def _repair(records: Records, workers: int, signals: DeferredSignals) -> Manifest:
+def _repair(
+    records: Records, workers: int, signals: DeferredSignals, on_shard: ShardDone
+) -> Manifest:
     """Makes the damaged shards of finished records again."""
     folder, spec, reader = records.folder, records.spec, records.lines.reader
     manifest = read_manifest(folder)
@@ -367,7 +384,7 @@ def _repair(records: Records, workers: int, signals: DeferredSignals) -> Manifes
         if depends:
             (folder / MANIFEST_FILE).unlink()
             complete = _find_complete(records, shards)
-        _write(records, shards, complete, workers, signals)
+        _write(records, shards, complete, workers, signals, on_shard)
         if depends:
             return _join(records.config, folder, spec, reader)
         made = tuple(read_metadata(folder / each.name) for each in manifest.shards)
