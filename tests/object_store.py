@@ -52,6 +52,7 @@ class FaultyStore(MemoryFileSystem):
         self.pseudo_dirs = [""]
         self.faults: list[Fault] = []
         self.requests: list[tuple[str, str]] = []
+        self.ranges: list[tuple[int | None, int | None]] = []
         self.drawn: random.Random | None = None
         """Draws faults all the time, never five about a name one after another."""
         self._in_a_row: collections.Counter[str] = collections.Counter()
@@ -128,6 +129,7 @@ class FaultyStore(MemoryFileSystem):
 
     def cat_file(self, path, start=None, end=None, **settings):
         fault = self._next_fault("cat_file", path)
+        self.ranges.append((start, end))
         if fault is not None and fault.error is not None:
             raise fault.error
         content = super().cat_file(path, start=start, end=end, **settings)
