@@ -35,8 +35,10 @@ _MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 _WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds before each repetition of a request."""
+_FIRST_BLOCK = 1 << 18
+"""Bytes of the first request at a place, which may be but a look."""
 _BLOCK = 1 << 23
-"""Bytes of a request. What a reader wants next is mostly among them."""
+"""Most bytes of a request. While a reader goes on, each is larger than that before."""
 _RETRIED_STATUS = (408, 425, 429)
 _FINAL_NUMBERS = (
     errno.EACCES,
@@ -251,6 +253,7 @@ class _Ranges(io.RawIOBase):
         self._url = url
         self._size = RemotePath(url).stat().st_size
         self._place = self._begin = 0
+        self._ahead = 0
         self._block = memoryview(b"")
 
     def readable(self) -> bool:
@@ -271,7 +274,9 @@ class _Ranges(io.RawIOBase):
         if self._place >= self._size:
             return 0
         if not self._begin <= self._place < self._begin + len(self._block):
-            end = min(self._place + _BLOCK, self._size)
+            goes_on = self._ahead and self._place == self._begin + len(self._block)
+            self._ahead = min(4 * self._ahead if goes_on else _FIRST_BLOCK, _BLOCK)
+            end = min(self._place + self._ahead, self._size)
             self._block = memoryview(self._request(self._place, end))
             self._begin = self._place
         part = self._block[self._place - self._begin :][: len(buffer)]

@@ -4,6 +4,7 @@ import errno
 import gzip
 import importlib.util
 import io
+import itertools
 import lzma
 import pickle
 import random
@@ -119,6 +120,12 @@ def test_a_read_asks_for_what_it_needs_and_no_more(store, monkeypatch):
     file.read(90)
     assert store.ranges == [(600, 700)]
     file.close()
+    monkeypatch.setattr(remote, "_FIRST_BLOCK", 10)
+    store.ranges.clear()
+    with open_remote(URL) as file:
+        assert len(file.read()) == 1000
+    begins = [0, 10, 50, *range(150, 1000, 100), 1000]
+    assert store.ranges == [*itertools.pairwise(begins)]
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])

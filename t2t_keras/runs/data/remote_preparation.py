@@ -81,7 +81,8 @@ def write_part(
 ) -> range:
     """Writes the missing shards of a part; see `preparation.write_part`."""
     with _open_copy(folder) as copy:
-        copy.fetch(preparation.part_of(len(copy.all_shards()), part))
+        if not (copy.local / MANIFEST_FILE).exists():
+            copy.fetch(preparation.part_of(len(copy.all_shards()), part))
 
         def shard_done(metadata: ShardMetadata) -> None:
             copy.upload_shard(metadata)
