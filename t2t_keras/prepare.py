@@ -52,8 +52,8 @@ class PrepareOptions(Settings):
 
     output: str | None = setting(
         None,
-        "Folder of the records, created if missing. Required without --shortlist and "
-        "--temperature.",
+        "Folder of the records, created if missing, or a URL such as "
+        "s3://bucket/records. Required without --shortlist and --temperature.",
         path=True,
         uses=(_OF_RECORDS,),
     )

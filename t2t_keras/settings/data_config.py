@@ -132,7 +132,7 @@ class DataConfig(Settings):
     )
     records: str | None = setting(
         None,
-        "Folder of records from t2t_keras.prepare, to train on instead of "
+        "Folder of records from t2t_keras.prepare, or its URL, to train on instead of "
         "text, with their vocabulary, dev and test sets.",
         path=True,
         batches_only=True,

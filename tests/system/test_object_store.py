@@ -132,6 +132,7 @@ def test_prepare_and_train_on_s3_as_on_files(server, tmp_path, monkeypatch):
             for line in lines
         ]
     assert runs["text"] == runs["records"] == runs["local"]
+    assert any("loss" in key for row in runs["local"] for key in row)
     assert min(server.counts[fault] for fault in (429, 500, 503, "cut")) > 0
     server.share = 0.0
     # Another bucket, key or kind of path.

@@ -5,17 +5,22 @@ import errno
 import functools
 import gzip
 import hashlib
+import importlib.util
+import io
 import itertools
 import json
 import os
 import random
 import shutil
 import threading
+import zipfile
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import MissingPackage, UserError
 from t2t_keras.files import remote
 from t2t_keras.files.logs import log_to
 from t2t_keras.files.remote import as_path
@@ -23,6 +28,7 @@ from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.corpora import line_index, line_reader
 from t2t_keras.input_pipeline.corpora.line_index import IndexedText, index_text
 from t2t_keras.input_pipeline.corpora.line_reader import FileReader
+from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records import remote_records
 from t2t_keras.input_pipeline.records.manifest import read_manifest, read_spec
 from t2t_keras.input_pipeline.records.shards import DamagedShardError
@@ -30,7 +36,9 @@ from t2t_keras.runs.data import preparation, remote_preparation
 from t2t_keras.runs.data.run_data import open_data
 from t2t_keras.runs.data.training_lines import open_training_lines
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.settings import program
 from t2t_keras.settings.config import make_paths_absolute
+from t2t_keras.settings.training_text import make_names_absolute, parse_mixture_item
 from tests import object_store
 from tests.object_store import HttpError
 from tests.runs.data.test_parts import HOW, data, in_one  # noqa: F401
@@ -167,6 +175,76 @@ def test_other_formats_and_names_of_a_store(config, data, store, tmp_path):  # n
         open_data(dataclasses.replace(config, data=missing), ModelDir(tmp_path / "run"))
     with pytest.raises(UserError, match=rf"There are no records in {BUCKET}/no-recor"):
         read_manifest(as_path(f"{BUCKET}/no-records"))
+
+
+def test_items_of_a_mixture_may_be_urls():
+    for text, names, is_records in (
+        ("s3://b/more.tsv:2", ("s3://b/more.tsv",), False),
+        ("s3://b/a.en:gs://c/a.de:1/3:<bt>", ("s3://b/a.en", "gs://c/a.de"), False),
+        ("s3://b/a.en:local.de:0.5", ("s3://b/a.en", "local.de"), False),
+        ("gs://b/records/x:3", ("gs://b/records/x",), True),
+    ):
+        item = parse_mixture_item(text)
+        assert item.names == names
+        assert (item.is_records, item.is_text) == (is_records, not is_records)
+        absolute = parse_mixture_item(make_names_absolute(text))
+        assert absolute.names == tuple(
+            name if "://" in name else str(Path(name).absolute()) for name in names
+        )
+        assert absolute[1:] == item[1:]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"train_target": ("/a", "gs://b/a.de")},
+        {"dev_source": ("gs://b/dev.tsv",)},
+        {"mixture": ("a.en:gs://b/a.de:1",)},
+        {"records": "gs://b/records"},
+        {"vocabulary_file": "gs://b/vocabulary.model"},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_a_missing_package_is_told_before_any_work(config, monkeypatch, settings):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name: None if name == "gcsfs" else real(name),
+    )
+    config = replace_settings(config, "data", **settings)
+    with pytest.raises(MissingPackage, match=r"^gs://b/.* needs .*\(gcsfs\)"):
+        program.check_extras(config)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "zip", "jsonl", "tmx"])
+def test_every_format_is_read(store, ending):
+    pairs = [(f"a {number}", f"b {number}") for number in range(50)]
+    file = io.BytesIO()
+    if ending == "parquet":
+        columns = {"en": [p[0] for p in pairs], "de": [p[1] for p in pairs]}
+        parquet.write_table(pyarrow.table(columns), file)
+    elif ending == "zip":
+        with zipfile.ZipFile(file, "w") as archive:
+            for side, code in enumerate(("en", "de")):
+                text = "".join(f"{pair[side]}\n" for pair in pairs)
+                archive.writestr(f"x.de-en.{code}", text)
+    elif ending == "jsonl":
+        for one, other in pairs:
+            file.write(json.dumps({"en": one, "de": other}).encode() + b"\n")
+    else:
+        units = "".join(
+            f'<tu><tuv xml:lang="en"><seg>{one}</seg></tuv>'
+            f'<tuv xml:lang="de"><seg>{other}</seg></tuv></tu>'
+            for one, other in pairs
+        )
+        file.write(f'<tmx version="1.4"><header/><body>{units}</body></tmx>'.encode())
+    url = f"{BUCKET}/text.{ending}"
+    store.pipe_file(url, file.getvalue())
+    store.fail("cat_file", HttpError(429))
+    store.fail("cat_file", cut=9)
+    text = open_parallel_text([url], (), None, ("en", "de"))
+    assert [*text.pairs()] == [(a.encode(), b.encode()) for a, b in pairs]
 
 
 # --- Records written
