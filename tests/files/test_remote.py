@@ -124,6 +124,9 @@ def test_a_read_asks_for_what_it_needs_and_no_more(store, monkeypatch):
     store.ranges.clear()
     with open_remote(URL) as file:
         assert len(file.read()) == 1000
+        file.seek(300)
+        file.read(1)
+    assert store.ranges.pop() == (300, 310)  # where the reader may not go on
     begins = [0, 10, 50, *range(150, 1000, 100), 1000]
     assert store.ranges == [*itertools.pairwise(begins)]
 
