@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, Sequence[str]] = MappingProxyType(
         "ctranslate2": ("ctranslate2",),
         "filters": ("py3langid",),
         "formats": ("pyarrow", "zstandard"),
+        "remote": ("fsspec", "s3fs", "gcsfs"),
         "report": ("jinja2", "matplotlib"),
         "serve": (
             "anyio",

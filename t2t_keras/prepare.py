@@ -29,8 +29,10 @@ printed, for t2t_keras.train.
 import dataclasses
 import re
 from pathlib import Path
+from typing import Any
 
 from t2t_keras.errors import MissingPackage, UserError, require_extra
+from t2t_keras.files.remote import as_path, check_supported, is_url
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.settings import program
 from t2t_keras.settings.config import make_paths_absolute
@@ -53,8 +55,8 @@ class PrepareOptions(Settings):
 
     output: str | None = setting(
         None,
-        "Folder of the records, created if missing. Required without --shortlist and "
-        "--temperature.",
+        "Folder of the records, created if missing, or a URL such as "
+        "s3://bucket/records. Required without --shortlist and --temperature.",
         path=True,
         uses=(_OF_RECORDS,),
     )
@@ -166,6 +168,11 @@ class PrepareOptions(Settings):
                     f"--report is about finished records, and {finish_none.pop()} "
                     "finishes none. Give it with --join, or alone."
                 )
+            if self.report and is_url(self.require("output")):
+                raise UserError(
+                    "--report is written to a folder, not to an object store. Leave it "
+                    f"out, or copy the records. Received: {self.output}"
+                )
             self.part_numbers()
 
     def part_numbers(self) -> tuple[int, int] | None:
@@ -193,17 +200,18 @@ define_config_flags()
 
 def main() -> int:
     """Prepares or verifies; returns the exit status."""
-    from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE, verify_records
-    from t2t_keras.runs.data import preparation
+    from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE
+    from t2t_keras.runs.data import preparation, remote_preparation
 
     options = _OPTIONS.read()
     if options.shortlist:
         return _make_shortlist(options)
     if options.temperature is not None:
         return _print_rates(options.temperature)
-    folder = Path(options.require("output"))
+    folder = as_path(options.require("output"))
+    steps: Any = remote_preparation if is_url(folder) else preparation
     if options.verify:
-        manifest = verify_records(folder)
+        manifest = steps.verify(folder)
         print(f"{folder}: every hash is correct\n{preparation.describe(manifest)}")
         return 0
     data = make_paths_absolute(config_from_flags()).data
@@ -217,21 +225,21 @@ def main() -> int:
     part = options.part_numbers()
     try:
         if options.vocabulary_only:
-            print(preparation.begin(data, folder, **how).describe())
+            print(steps.begin(data, folder, **how).describe())
             return 0
         if part is not None:
-            shards = preparation.write_part(data, folder, part, **how)
+            shards = steps.write_part(data, folder, part, **how)
             print(f"part {options.part}: its {len(shards)} shards are written")
             return 0
         if options.join:
-            manifest = preparation.join(data, folder)
+            manifest = steps.join(data, folder)
         elif options.beam is not None:
             from t2t_keras.runs.data.beam_preparation import prepare_on_beam
 
             del how["workers"]
             manifest = prepare_on_beam(data, folder, options.beam, **how)
         else:
-            manifest = preparation.prepare(data, folder, **how)
+            manifest = steps.prepare(data, folder, **how)
     except Interrupted as stop:
         program.log(
             f"{stop}; finished shards are kept. The same command resumes from there."
@@ -292,6 +300,8 @@ def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     options, config = _OPTIONS.read(), config_from_flags()
     program.check_extras(config)
+    if options.output and is_url(options.output):
+        check_supported(options.output)
     for name in ("train_source", "vocabulary_file") if options.shortlist else ():
         config.data.require(name)
     if options.temperature is not None:

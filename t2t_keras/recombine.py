@@ -14,7 +14,8 @@ import dataclasses
 import sys
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import CountedLines, open_input, open_output
+from t2t_keras.files.lines import open_input, open_output
+from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import define_flags
 from t2t_keras.settings.setting import Settings, setting

@@ -19,13 +19,13 @@ import dataclasses
 
 from t2t_keras.decoding.settings import SamplingSettings
 from t2t_keras.files.lines import (
-    CountedLines,
     check_outputs,
     check_standard_input,
     open_input,
     open_output,
     open_prefixes,
 )
+from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.runs.translation import ensembles
 from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.settings import program

@@ -16,6 +16,8 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.atomic import STANDARD_OUTPUT, atomic_file, explain, name_in_errors
+from t2t_keras.files.remote import as_path, is_url, open_remote
+from t2t_keras.files.text_checks import CountedLines, title_of
 from t2t_keras.files.zstd import open_zstd
 
 _Item = TypeVar("_Item")
@@ -51,8 +53,6 @@ _REFUSED = (
 _TWO_SIDED = (".tsv", ".jsonl", ".json", ".parquet", ".tmx", ".zip", ".mrg")
 _BLOCK = 1 << 16
 _FIRST_BYTES = 512
-# Share of lines that are no text above which a file is refused.
-_MOST_BAD = 0.05
 
 
 def text_suffix(path: str | os.PathLike[str]) -> str:
@@ -68,9 +68,10 @@ def holds_both_sides(path: str | os.PathLike[str]) -> bool:
 def check_input(path: str, flag: str = "") -> None:
     """Raises `UserError` if there is no file, pipe or device to read for a flag."""
     where = f" (--{flag})" if flag else ""
-    if Path(path).is_dir():
+    file = as_path(path)
+    if file.is_dir():
         raise UserError(f"{path} is a folder, not a file of text{where}.")
-    if not Path(path).exists():
+    if not file.exists():
         raise UserError(f"There is no file {path}{where}.")
 
 
@@ -154,10 +155,14 @@ def _open_file(path: str, flag: str = "") -> Iterator[Any]:
     else:
         check_input(path, flag)
         with _explained_faults(path):
-            opened = open(path, "rb")
+            opened = _open_bytes(path)
     with opened as raw:
         # Any stream may stand in for standard input.
         yield raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+
+
+def _open_bytes(path: str) -> io.BufferedReader:
+    return open_remote(path) if is_url(path) else open(path, "rb")
 
 
 def _decompress(file: Any, path: str) -> tuple[Any, str, bytes]:
@@ -198,7 +203,7 @@ def _recognize(file: Any, path: str) -> tuple[Any, str, str]:
     for pattern, what, tool in _REFUSED:
         if re.match(pattern, begin):
             raise UserError(
-                f"{_title(path)} is {what}, but must be text in UTF-8, plain or "
+                f"{title_of(path)} is {what}, but must be text in UTF-8, plain or "
                 f"compressed by gzip, xz, bzip2 or zstd. Convert it, with {tool}."
             )
     return file, path, kind
@@ -218,7 +223,7 @@ class TextBytes:
         check_input(path)
         self._path = path
         with _explained_faults(path):
-            self._raw = open(path, "rb")
+            self._raw = _open_bytes(path)
         try:
             self._file, _, self._kind = _recognize(self._raw, path)
         except UserError:
@@ -233,7 +238,7 @@ class TextBytes:
     @property
     def size(self) -> int:
         """Bytes of the file on the disk."""
-        return os.fstat(self._raw.fileno()).st_size
+        return as_path(self._path).stat().st_size
 
     def seek(self, place: int) -> None:
         """Continues at a byte of a file that is not compressed."""
@@ -270,17 +275,13 @@ def _explained_faults(path: str, kind: str = "") -> Iterator[None]:
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         # Decompression also raises an `OSError`, but without a number.
         if isinstance(error, OSError) and error.errno is not None:
-            message = f"{_title(path)} cannot be read: {error.strerror}."
+            message = f"{title_of(path)} cannot be read: {error.strerror}."
         else:
             message = (
-                f"{_title(path)} is a damaged or incomplete {kind or 'text'} file "
+                f"{title_of(path)} is a damaged or incomplete {kind or 'text'} file "
                 f"({error}). Copy or download it again."
             )
         raise UserError(message) from error
-
-
-def _title(path: str) -> str:
-    return "Standard input" if path == "-" else path
 
 
 def read_text(path: str | Path, name: str = "", what: str = "text in UTF-8") -> str:
@@ -299,86 +300,6 @@ def read_text(path: str | Path, name: str = "", what: str = "text in UTF-8") -> 
             return "".join(f"{line.decode('utf-8')}\n" for line in lines)
     except (UserError, UnicodeDecodeError) as error:
         raise UserError(f"{name or path} cannot be read as {what}: {error}") from error
-
-
-def is_utf8(line: bytes) -> bool:
-    """Returns whether bytes are valid UTF-8."""
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def invalid_utf8_warning(invalid: int, lines: int) -> str:
-    """Returns a warning about lines that are not valid UTF-8; "" if there are none."""
-    if not invalid:
-        return ""
-    return (
-        f"{invalid} of {lines} lines are not valid UTF-8; their invalid bytes are "
-        "read as U+FFFD."
-    )
-
-
-def check_is_text(path: str, lines: int, invalid: int, with_nul: int) -> None:
-    """Raises `UserError` if too many lines of a file are no text in UTF-8.
-
-    Args:
-        path: The file.
-        lines: Number of its lines.
-        invalid: Number of them that are not valid UTF-8.
-        with_nul: Number of others that have NUL bytes.
-    """
-    if invalid + with_nul > max(1, lines * _MOST_BAD):
-        # Without a byte order mark, UTF-16 shows only in its NUL bytes.
-        encoding = "ISO-8859-1" if invalid >= with_nul else "UTF-16LE"
-        raise UserError(
-            f"{_title(path)} is not text in UTF-8: {invalid} of {lines} lines are not "
-            f"valid, and {with_nul} others have NUL bytes; at most {_MOST_BAD:.0%} are "
-            f"read. Convert it, for example with iconv -f {encoding} -t UTF-8, or "
-            "repair these lines."
-        )
-
-
-class CountedLines:
-    """Iterator over lines that counts them, and those that are not valid UTF-8.
-
-    It ends in a `UserError` if more than one line, and more than 5 % of all, are not
-    valid UTF-8 or have a NUL: then the text is in another encoding, or binary.
-
-    Args:
-        lines: The lines, which pass through unchanged.
-        path: Path of their file, for the message.
-        first: Number of lines to judge by, before the last of them is passed on.
-            Others only count. Default: all of them, at the end.
-    """
-
-    def __init__(self, lines: Iterable[bytes], path: str, first: int | None = None):
-        self._lines = lines
-        self._path = path
-        self._first = first
-        self._count = self._invalid = self._with_nul = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for line in self._lines:
-            self._count += 1
-            if not is_utf8(line):
-                self._invalid += 1
-            elif b"\0" in line:
-                self._with_nul += 1
-            if self._count == self._first:
-                self._check()
-            yield line
-        if self._first is None or self._count < self._first:
-            self._check()
-
-    def _check(self) -> None:
-        check_is_text(self._path, self._count, self._invalid, self._with_nul)
-
-    @property
-    def warning(self) -> str:
-        """Warning about the lines so far; "" if all are valid UTF-8."""
-        return invalid_utf8_warning(self._invalid, self._count)
 
 
 def pair_prefixes(
@@ -487,6 +408,11 @@ def open_output(path: str) -> Iterator[IO[str]]:
         with name_in_errors(STANDARD_OUTPUT):
             yield sys.stdout
         return
+    if is_url(path):
+        raise UserError(
+            f"{path} is on an object store, where nothing but records is written. Give "
+            "a path of a file system."
+        )
     if Path(path).exists() and not Path(path).is_file():
         # Devices and pipes are written to, not replaced.
         with (

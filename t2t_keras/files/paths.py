@@ -1,10 +1,11 @@
-"""Paths of users: "~" for the home folder, and those that TensorFlow cannot read."""
+"""Paths of users: "~" for the home folder, URLs, and what TensorFlow cannot read."""
 
 import os
 import re
 from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.remote import as_path, is_url
 
 # TensorFlow looks for a checkpoint with its path as a pattern, in which no character
 # can be escaped. "*" and "?" match themselves, but brackets reach across folders.
@@ -19,7 +20,32 @@ def expand(path: str | os.PathLike[str]) -> Path:
     """
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
         raise UserError(f"A path must be a text or a Path. Received: {path!r:.60}")
-    return Path(os.path.expanduser(path))
+    return as_path(os.path.expanduser(path))
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Returns the absolute path of a file, as `expand`; a URL is unchanged.
+
+    Raises:
+        UserError: If this is no path.
+    """
+    expanded = expand(path)
+    return os.fspath(path) if is_url(expanded) else os.path.abspath(expanded)
+
+
+def check_on_file_system(path: str | os.PathLike[str], name: str = "") -> None:
+    """Raises `UserError` if a path of checkpoints or exports is on an object store.
+
+    Args:
+        path: The path.
+        name: What it is of, such as a flag.
+    """
+    if is_url(path):
+        raise UserError(
+            f"{name or 'The path'} {os.fspath(path)} is on an object store. "
+            "Checkpoints and exports need renames and locks, which it does not have: "
+            "give a folder of a file system, and copy it afterwards."
+        )
 
 
 def check_readable_by_tensorflow(path: str | os.PathLike[str], name: str = "") -> None:
@@ -29,6 +55,7 @@ def check_readable_by_tensorflow(path: str | os.PathLike[str], name: str = "") -
         path: A folder with checkpoints or exports, which need not exist.
         name: What the path is of, such as a flag.
     """
+    check_on_file_system(path, name)
     text = os.fspath(path)
     if found := _PATTERN.search(f"{text}/"):
         fault = f"has {found[0]}, which TensorFlow takes for a pattern of names"

@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Sequence
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import CountedLines, open_input
+from t2t_keras.files.lines import open_input
+from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.pictures.request import PictureRequest
 from t2t_keras.pictures.sentence_attention import AttentionModel
 from t2t_keras.runs.data import from_settings

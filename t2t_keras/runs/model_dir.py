@@ -34,7 +34,11 @@ from typing import Any, NamedTuple
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
-from t2t_keras.files.paths import check_readable_by_tensorflow, expand
+from t2t_keras.files.paths import (
+    check_on_file_system,
+    check_readable_by_tensorflow,
+    expand,
+)
 from t2t_keras.settings.config import ExperimentConfig, differences, make_paths_absolute
 from t2t_keras.settings.flags import config_from_flagfile, flagfile_text
 from t2t_keras.settings.training_text import parse_mixture_item
@@ -70,6 +74,7 @@ class ModelDir:
     """Paths and files of a model directory, which need not exist."""
 
     def __init__(self, path: str | os.PathLike[str]):
+        check_on_file_system(path, "The model directory")
         self.path = expand(path)
         self.flagfile = self.path / "train.flags"
         self.lock_file = self.path / ".lock"

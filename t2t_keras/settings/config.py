@@ -7,12 +7,11 @@ has flagfiles for other runs.
 """
 
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
 from t2t_keras.errors import UserError, did_you_mean
-from t2t_keras.files.paths import expand
+from t2t_keras.files.paths import absolute
 from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
@@ -157,6 +156,6 @@ def _absolute_paths(config: ExperimentConfig) -> Iterator[tuple[str, Any]]:
         if not each.path or value is None:
             continue
         if isinstance(value, tuple):
-            yield name, tuple(os.path.abspath(expand(path)) for path in value)
-        elif "://" not in value:  # TFDS also reads from cloud storage
-            yield name, os.path.abspath(expand(value))
+            yield name, tuple(map(absolute, value))
+        else:
+            yield name, absolute(value)

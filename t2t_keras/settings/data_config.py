@@ -132,8 +132,16 @@ class DataConfig(Settings):
     )
     records: str | None = setting(
         None,
-        "Folder of records from t2t_keras.prepare, to train on instead of "
+        "Folder of records from t2t_keras.prepare, or its URL, to train on instead of "
         "text, with their vocabulary, dev and test sets.",
+        path=True,
+        batches_only=True,
+        resume=True,
+    )
+    records_cache: str | None = setting(
+        None,
+        "Folder for copies of --records that are on an object store, which several "
+        "runs may share. Default: t2t_keras/records in XDG_CACHE_HOME or ~/.cache.",
         path=True,
         batches_only=True,
         resume=True,

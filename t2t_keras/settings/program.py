@@ -21,10 +21,12 @@ from t2t_keras.files.lines import prepare_standard_streams, text_suffix
 from t2t_keras.files.logs import log_to
 from t2t_keras.files.paths import check_readable_by_tensorflow
 from t2t_keras.files.quiet import quiet_start_up
+from t2t_keras.files.remote import check_supported, is_url
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
 from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.settings.flags import help_text, setting_of_flag
-from t2t_keras.settings.setting import Setting
+from t2t_keras.settings.setting import Setting, marked
 from t2t_keras.settings.training_text import parse_mixture_item
 
 VERSION_LINE = f"t2t_keras {__version__}"
@@ -217,9 +219,21 @@ def check_extras(config: ExperimentConfig) -> None:
         require_extra("--filter=language", "filters")
     sources = *data.train_source, *data.dev_source, *data.test_source
     parts = (parse_mixture_item(item).names[0] for item in data.mixture)
+    for name in filter(is_url, _input_paths(data)):
+        check_supported(name)
     for name in (*sources, *parts):
         if text_suffix(name) == ".parquet":
             require_extra(f"{name}, a file in Parquet,", "formats", "pyarrow")
+
+
+def _input_paths(data: DataConfig) -> Iterator[str]:
+    """Yields the paths of all files that the settings name."""
+    for name in marked(DataConfig, "path"):
+        value = getattr(data, name)
+        if name != "data_dir" and value:  # TFDS reads from object stores by itself
+            yield from [value] if isinstance(value, str) else value
+    for item in data.mixture:
+        yield from parse_mixture_item(item).names
 
 
 def refuse_flags(names: Sequence[str], reason: str) -> None:

@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.lines import holds_both_sides
+from t2t_keras.files.paths import absolute
+from t2t_keras.files.remote import is_url
 
+# Not the colon of a URL.
+_SEPARATOR = re.compile(r":(?!//)")
 # TFDS separates a version with a colon.
 _VERSION = re.compile(r"(\d+|\*)\.(\d+|\*)\.(\d+|\*)")
 _TAKEN_PIECE = re.compile(r"<(pad|unk|s|/s|0x[0-9A-Fa-f]{2})>")
@@ -61,7 +65,7 @@ def parse_mixture_item(text: str) -> MixtureItem:
     >>> parse_mixture_item("more.en:more.de:1/4").rate
     Fraction(1, 4)
     """
-    *names, rate_text = text.split(":")
+    *names, rate_text = _SEPARATOR.split(text)
     tag = ""
     numbers = [_parse_number(part) is not None for part in (*names[-1:], rate_text)]
     if numbers == [True, False]:
@@ -166,7 +170,7 @@ def make_names_absolute(text: str) -> str:
     names, rate, tag = item
     expanded = tuple(map(os.path.expanduser, names))
     if is_records_folder(expanded[0]) or item.is_text:
-        names = tuple(map(os.path.abspath, expanded))
+        names = tuple(map(absolute, expanded))
     return ":".join([*names, str(rate), *([tag] if tag else [])])
 
 
@@ -191,5 +195,10 @@ def check_user_symbols(symbols: Sequence[str]) -> None:
 
 
 def is_records_folder(name: str) -> bool:
-    """Returns whether a name is that of a folder of records, not of a dataset."""
+    """Returns whether a name is that of a folder of records, not of a dataset.
+
+    A URL of no text can only be one of records.
+    """
+    if is_url(name):
+        return not holds_both_sides(name)
     return os.path.isfile(os.path.join(name, "manifest.json"))

@@ -133,7 +133,7 @@ def test_the_foundation_needs_little_beside_the_standard_library() -> None:
     targets = _targets_by_name()
     for name, allowed in (
         ("foundation", []),
-        ("files", ["@pypi//filelock", "@pypi//zstandard"]),
+        ("files", ["@pypi//filelock", "@pypi//fsspec", "@pypi//zstandard"]),
         ("signature", []),
     ):
         third_party = [dep for dep in targets[name].deps if dep.startswith("@")]

@@ -14,7 +14,6 @@ import zstandard
 
 from t2t_keras.errors import MissingPackage, UserError
 from t2t_keras.files.lines import (
-    CountedLines,
     check_outputs,
     check_standard_input,
     chunks,
@@ -23,6 +22,7 @@ from t2t_keras.files.lines import (
     open_prefixes,
     prepare_standard_streams,
 )
+from t2t_keras.files.text_checks import CountedLines
 
 TEXT = "a b\n\u2028 \x0b\r\n\n\ufeffz\r.".encode()
 

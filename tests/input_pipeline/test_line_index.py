@@ -8,7 +8,7 @@ import random
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.files import lines as text_lines
+from t2t_keras.files import text_checks
 from t2t_keras.input_pipeline.corpora import line_index, line_reader
 from t2t_keras.input_pipeline.corpora.line_index import IndexedText, index_text
 from t2t_keras.input_pipeline.corpora.line_reader import ChunkReader, FileReader
@@ -64,7 +64,7 @@ def count(groups, workers=1, progress=lambda *_: None):
 
 @pytest.fixture
 def lenient(monkeypatch):
-    monkeypatch.setattr(text_lines, "_MOST_BAD", 1.0)
+    monkeypatch.setattr(text_checks, "_MOST_BAD", 1.0)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -11,7 +11,6 @@ import concurrent.futures
 import dataclasses
 import hashlib
 import itertools
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,8 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import (
-    TextBytes,
-    check_is_text,
-    invalid_utf8_warning,
-    is_utf8,
-    text_suffix,
-)
+from t2t_keras.files.lines import TextBytes, text_suffix
+from t2t_keras.files.text_checks import check_is_text, invalid_utf8_warning, is_utf8
 from t2t_keras.input_pipeline.corpora.parallel_text import other_line_count_error
 from t2t_keras.input_pipeline.corpora.tsv import check_columns
 from t2t_keras.text.normalization import is_blank
@@ -126,7 +120,7 @@ def _same_file(fields: Mapping[str, Any], path: Path) -> IndexedFile:
 
 def check_size(path: Path, expected: int) -> None:
     """Raises `UserError` if a file has not the size that it had when it was counted."""
-    size = os.path.getsize(path)
+    size = path.stat().st_size
     if size != expected:
         raise UserError(
             f"{path} has {size:,} bytes, and had {expected:,} when its lines were "
@@ -153,7 +147,7 @@ def index_text(
     """
     paths = list(dict.fromkeys(path for group in groups for path in group))
     tasks = [task for path in paths for task in _pieces(path)]
-    total = sum(map(os.path.getsize, paths))
+    total = sum(task.size for task in tasks)
     done = 0
     pieces: dict[Path, list[_Piece]] = {path: [] for path in paths}
     with concurrent.futures.ThreadPoolExecutor(workers) as threads:
@@ -315,7 +309,7 @@ def _join_pieces(path: Path, pieces: Sequence[_Piece]) -> IndexedFile:
     begun = () if is_compressed else tuple(itertools.accumulate([0, *counts[:-1]]))
     return IndexedFile(
         str(path),
-        os.path.getsize(path),
+        path.stat().st_size,
         lines,
         invalid,
         hashlib.sha256(" ".join(digests).encode()).hexdigest(),

@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import TextBytes, is_utf8, without_mark
+from t2t_keras.files.lines import TextBytes, without_mark
+from t2t_keras.files.text_checks import is_utf8
 from t2t_keras.input_pipeline.corpora.line_index import (
     RANGE_BYTES,
     IndexedFile,

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import CountedLines, split_lines
+from t2t_keras.files.lines import split_lines
+from t2t_keras.files.remote import as_file_or_path
+from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.text.languages import is_variant
 
 LineReader = Callable[[Path], Iterator[bytes]]
@@ -33,7 +35,7 @@ def open_moses_zip(
             language or several; while reading, if a member is damaged or no text.
     """
     with _explained_faults(path):
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(as_file_or_path(path))
     with archive:
         members = [
             name

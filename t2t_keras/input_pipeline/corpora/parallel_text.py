@@ -20,16 +20,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2t_keras.errors import UserError, did_you_mean
-from t2t_keras.files.lines import (
-    CountedLines,
-    chunks,
-    holds_both_sides,
-    invalid_utf8_warning,
-    is_utf8,
-    open_input,
-    text_suffix,
-)
+from t2t_keras.files.lines import chunks, holds_both_sides, open_input, text_suffix
 from t2t_keras.files.paths import expand
+from t2t_keras.files.remote import as_path, find_pattern, is_url
+from t2t_keras.files.text_checks import CountedLines, invalid_utf8_warning, is_utf8
 from t2t_keras.input_pipeline.corpora.fingerprints import fingerprint_of, hash_pairs
 from t2t_keras.input_pipeline.corpora.moses_zip import open_moses_zip
 from t2t_keras.input_pipeline.corpora.tables import (
@@ -223,13 +217,15 @@ def expand_patterns(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
     """Returns the files of paths and glob patterns, sorted within each pattern."""
     paths: list[Path] = []
     for pattern in map(str, patterns):
-        if Path(pattern).exists():
+        if as_path(pattern).exists():
             matches = [pattern]
+        elif is_url(pattern):
+            matches = find_pattern(pattern) if glob.has_magic(pattern) else []
         else:
             matches = sorted(glob.glob(pattern, recursive=True))
         if not matches:
-            raise UserError(_explain_missing(Path(pattern)))
-        paths += map(Path, matches)
+            raise UserError(_explain_missing(as_path(pattern)))
+        paths += map(as_path, matches)
     for path in paths:
         if path.is_dir():
             raise UserError(f"{path} is a folder. Name the text files in it.")

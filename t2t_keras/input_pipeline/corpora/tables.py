@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from t2t_keras.errors import UserError, require_extra
-from t2t_keras.files.lines import CountedLines
+from t2t_keras.files.remote import as_file_or_path
+from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.text.normalization import is_blank
 
 # Rows of Parquet in memory, and bytes of a column that are read at once.
@@ -188,7 +189,7 @@ def read_parquet(path: Path, selection: PairSelection) -> Iterator[tuple[bytes, 
     try:
         # By default, a whole group of rows would be read: the file, if it has but one.
         with parquet.ParquetFile(
-            str(path), buffer_size=_BUFFER, pre_buffer=False
+            as_file_or_path(path), buffer_size=_BUFFER, pre_buffer=False
         ) as file:
             columns = [file.schema.column(i) for i in range(len(file.schema))]
             paths = [column.path for column in columns]

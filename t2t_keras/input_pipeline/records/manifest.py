@@ -21,8 +21,9 @@ Shapes: N pairs, n of a batch, S shards.
 
 import dataclasses
 import hashlib
+import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ OLD_FORMAT = 1
 SPEC_FILE = "making.json"
 MANIFEST_FILE = "manifest.json"
 VOCABULARY_FILE = "vocabulary.model"
-_LENGTHS_FILE = "length_counts.npy"
+LENGTHS_FILE = "length_counts.npy"
 SIDES = ("source", "target")
 
 
@@ -226,7 +227,7 @@ def open_records(
 
 def write_length_counts(folder: Path, counts: LengthCounts) -> str:
     """Writes the counts of lengths of records, and returns the file's SHA-256."""
-    file = folder / _LENGTHS_FILE
+    file = folder / LENGTHS_FILE
     with atomic_file(file) as output:
         np.save(output, counts.to_array().astype("<i8"), allow_pickle=False)
     return file_sha256(file)
@@ -238,13 +239,16 @@ def read_length_counts(folder: Path, sha256: str) -> LengthCounts:
     Raises:
         UserError: If their file is missing or has another hash.
     """
-    file = folder / _LENGTHS_FILE
+    file = folder / LENGTHS_FILE
     try:
-        if file_sha256(file) == sha256:
-            return LengthCounts.from_array(np.load(file, allow_pickle=False))
-        fault = f"its SHA-256 is not {sha256[:12]}…"
+        content = file.read_bytes()
     except OSError as error:
         fault = error.strerror or str(error)
+    else:
+        if hashlib.sha256(content).hexdigest() == sha256:
+            array = np.load(io.BytesIO(content), allow_pickle=False)
+            return LengthCounts.from_array(array)
+        fault = f"its SHA-256 is not {sha256[:12]}…"
     raise UserError(
         f"The records are damaged: {file}: {fault}. Put the original back, or remove "
         f"{MANIFEST_FILE} and run t2t_keras.prepare again with the same flags."
@@ -274,8 +278,14 @@ def text_files(folder: Path, split: str) -> tuple[str, str]:
     return source, target
 
 
-def verify_records(folder: Path) -> Manifest:
+def verify_records(
+    folder: Path, check: Callable[[Path, ShardMetadata], None] = check_shard
+) -> Manifest:
     """Reads all of the records, and returns their manifest if every hash is right.
+
+    Args:
+        folder: Folder of the records.
+        check: Reads a shard and compares its hashes.
 
     Raises:
         UserError: If a file is missing, damaged or changed; it is named.
@@ -285,7 +295,7 @@ def verify_records(folder: Path) -> Manifest:
     if manifest.lengths_sha256:
         read_length_counts(folder, manifest.lengths_sha256)
     for shard in manifest.shards:
-        check_shard(folder / shard.name, shard)
+        check(folder / shard.name, shard)
     for split, expected in manifest.texts.items():
         source, target = text_files(folder, split)
         sha256 = open_parallel_text([source], [target]).sha256()
@@ -302,6 +312,8 @@ def _read_json(file: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    except UserError:  # of an object store
+        raise
     except (OSError, ValueError) as error:
         raise _damage_error(file, error) from error
 

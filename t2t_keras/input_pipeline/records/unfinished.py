@@ -39,7 +39,8 @@ from t2t_keras.input_pipeline.records.shards import (
 logger = logging.getLogger(__name__)
 
 PREPARING = "preparing"
-_TEXT_FILE = "text.json"
+TEXT_FILE = "text.json"
+"""Index of the training text."""
 SHARDS = "train-*"
 """Pattern of the names of shards."""
 
@@ -51,13 +52,13 @@ def hash_file(folder: Path, shard: int) -> Path:
 
 def write_index(folder: Path, index: Any) -> None:
     """Writes the index of the training text, a value for JSON."""
-    write_text(folder / PREPARING / _TEXT_FILE, json.dumps(index) + "\n")
+    write_text(folder / PREPARING / TEXT_FILE, json.dumps(index) + "\n")
 
 
 def read_index(folder: Path) -> Any:
     """Returns the index of the training text; None if there is none."""
     try:
-        return json.loads((folder / PREPARING / _TEXT_FILE).read_text())
+        return json.loads((folder / PREPARING / TEXT_FILE).read_text())
     except (OSError, ValueError):
         return None
 

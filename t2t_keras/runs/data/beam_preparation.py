@@ -7,10 +7,12 @@ the names that this process has for them.
 import functools
 import shlex
 from pathlib import Path
+from typing import Any
 
 from t2t_keras.errors import UserError, require_extra
+from t2t_keras.files.remote import as_path, is_url
 from t2t_keras.input_pipeline.records.manifest import Manifest
-from t2t_keras.runs.data import preparation
+from t2t_keras.runs.data import preparation, remote_preparation
 from t2t_keras.settings.data_config import DataConfig
 
 
@@ -29,7 +31,7 @@ def prepare_on_beam(
 
     Args:
         config: Corpus and tokenization settings.
-        folder: Directory of the records; created if missing.
+        folder: Directory of the records, on an object store or not; created if missing.
         options: Options of the pipeline as on a command line, such as
             "--runner=DirectRunner --direct_num_workers=4".
         pairs_per_shard: Lines of text in a shard. Default: that of existing records,
@@ -54,18 +56,21 @@ def prepare_on_beam(
                 f"--beam has an option that Apache Beam {beam.__version__} does not "
                 f"know: {name}. Its runners' pages list their options."
             )
-    spec = preparation.begin(
+    steps: Any = remote_preparation if is_url(folder) else preparation
+    spec = steps.begin(
         config, folder, pairs_per_shard=pairs_per_shard, keep_text=keep_text
     )
-    write = functools.partial(write_shard, config, folder)
+    write = functools.partial(write_shard, config, str(folder))
     with beam.Pipeline(options=PipelineOptions(arguments)) as pipeline:
         numbers = pipeline | beam.Create(range(spec.num_shards))
         # Without it, the shards of one `Create` would be one worker's.
         _ = numbers | beam.Reshuffle() | beam.Map(write)
-    return preparation.join(config, folder)
+    return steps.join(config, folder)
 
 
-def write_shard(config: DataConfig, folder: Path, shard: int) -> int:
+def write_shard(config: DataConfig, folder: str, shard: int) -> int:
     """Writes a shard unless it is complete, and returns its number."""
-    preparation.write_some(config, folder, [shard], workers=0)
+    path = as_path(folder)
+    steps: Any = remote_preparation if is_url(path) else preparation
+    steps.write_some(config, path, [shard], workers=0)
     return shard

@@ -15,6 +15,7 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import open_output
+from t2t_keras.files.remote import as_path
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BatchingStrategy,
     BucketBatching,
@@ -138,7 +139,7 @@ def _open_record_texts(
     read_trees: TreeReader | None,
 ) -> Corpus:
     """Returns the dev and test sets: files in the settings, or else the records'."""
-    folder = Path(config.records or "")
+    folder = as_path(config.records or "")
     manifest = read_manifest(folder)
     record_texts = {
         split: ([source], [target])

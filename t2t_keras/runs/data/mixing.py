@@ -6,10 +6,10 @@
 import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.remote import as_path
 from t2t_keras.input_pipeline.batches.mixture import (
     Mixture,
     join_corpora,
@@ -23,6 +23,7 @@ from t2t_keras.input_pipeline.records.manifest import (
     open_records,
     read_manifest,
 )
+from t2t_keras.input_pipeline.records.remote_records import local_shards
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.data_config import DataConfig
@@ -76,16 +77,18 @@ class RecordsPart:
         item: Its name and rate.
         languages: Codes of source and target language of the run.
         filters: Items of --filter; empty for those of the records.
+        cache: Folder for copies from an object store; None for the default.
     """
 
     item: MixtureItem
     languages: tuple[str, str]
     filters: Sequence[str]
+    cache: str | None = None
 
     @property
     def fingerprint(self) -> str:
         """Fingerprint of its training text."""
-        return read_manifest(Path(self.item.name)).fingerprint
+        return read_manifest(as_path(self.item.name)).fingerprint
 
     def has_fingerprint(self, stored: str) -> bool:
         """Returns whether a stored fingerprint is that of its text."""
@@ -107,7 +110,7 @@ class RecordsPart:
         Raises:
             UserError: If the records have other settings or another vocabulary.
         """
-        folder, spec = Path(self.item.name), self._spec
+        folder, spec = as_path(self.item.name), self._spec
         expected = {
             "source_language": self.languages[0],
             "target_language": self.languages[1],
@@ -136,11 +139,13 @@ class RecordsPart:
                 + "\nPrepare all parts with the same settings and one "
                 "--vocabulary_file."
             )
-        return open_records(folder, read_manifest(folder), needs_text=keep_text)
+        manifest = read_manifest(folder)
+        shards = local_shards(folder, manifest, self.cache)
+        return open_records(shards, manifest, needs_text=keep_text)
 
     @property
     def _spec(self) -> RecordSpec:
-        return read_manifest(Path(self.item.name)).spec
+        return read_manifest(as_path(self.item.name)).spec
 
 
 MixturePart = TextPart | RecordsPart
@@ -182,7 +187,7 @@ def _open_part(
 ) -> MixturePart:
     if item.is_records:
         languages = config.source_language, config.target_language
-        return RecordsPart(item, languages, config.filter)
+        return RecordsPart(item, languages, config.filter, config.records_cache)
     source, target = item.names[:1], item.names[1:]
     corpus = open_corpus(
         None if item.is_text else item.name,

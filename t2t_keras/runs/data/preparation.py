@@ -10,31 +10,18 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-
-import numpy as np
+from typing import TypeAlias
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import (
-    remove,
-    remove_leftovers,
     restore_folders,
-    write_text,
 )
-from t2t_keras.files.lines import open_output
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.signals import DeferredSignals, defer_signals
-from t2t_keras.input_pipeline.corpora.filters import (
-    count_table,
-    none_left_error,
-    rejected_row,
-)
-from t2t_keras.input_pipeline.corpora.line_reader import LineReader, RawLines
-from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.corpora.line_reader import RawLines
 from t2t_keras.input_pipeline.records import unfinished
-from t2t_keras.input_pipeline.records.joining import join_shards
 from t2t_keras.input_pipeline.records.line_encoder import (
     DUPLICATES,
-    FILTERED,
 )
 from t2t_keras.input_pipeline.records.manifest import (
     MANIFEST_FILE,
@@ -45,35 +32,37 @@ from t2t_keras.input_pipeline.records.manifest import (
     open_vocabulary,
     read_manifest,
     read_spec,
-    text_files,
     verify_records,
-    write_length_counts,
 )
 from t2t_keras.input_pipeline.records.process_pool import Pace
 from t2t_keras.input_pipeline.records.shards import (
     DamagedShardError,
     ShardMetadata,
-    read_decisions,
     read_metadata,
 )
-from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.data.begun_records import (
     OTHER_SPLITS,
-    REJECTED_FILE,
     Records,
     begin_records,
     check_same,
     check_text,
 )
+from t2t_keras.runs.data.finished_records import (
+    clean_records,
+    finish_records,
+    join_records,
+)
 from t2t_keras.runs.data.training_lines import (
     open_training_lines,
 )
 from t2t_keras.settings.data_config import DataConfig
-from t2t_keras.text.normalization import normalize
 from t2t_keras.training.progress import as_duration
 
 logger = logging.getLogger(__name__)
+
+ShardDone: TypeAlias = Callable[[ShardMetadata], None]
+"""Called after a shard has been written."""
 
 _LOCK_FILE = "prepare.lock"
 _REFUSAL = (
@@ -89,6 +78,7 @@ def prepare(
     pairs_per_shard: int | None = None,
     workers: int | None = None,
     keep_text: bool = False,
+    on_shard: ShardDone = lambda _: None,
 ) -> Manifest:
     """Writes records of the training text, or the shards that are missing.
 
@@ -99,6 +89,7 @@ def prepare(
             or 500,000.
         workers: Processes that tokenize. Default: one for each core.
         keep_text: Whether records keep the text of their pairs, for subword sampling.
+        on_shard: Called after each shard that is written.
 
     Raises:
         UserError: If a setting or a file cannot be used, or existing records in the
@@ -117,9 +108,9 @@ def prepare(
         shards = range(records.spec.num_shards)
         if not (folder / MANIFEST_FILE).exists():
             complete = _find_complete(records, shards)
-            _write(records, shards, complete, workers, signals.check)
-            return _join(config, folder, records.spec, records.lines.reader)
-        return _repair(records, workers, signals)
+            _write(records, shards, complete, workers, signals.check, on_shard)
+            return join_records(config, folder, records.spec, records.lines.reader)
+        return _repair(records, workers, signals, on_shard)
 
 
 def begin(
@@ -151,6 +142,7 @@ def write_part(
     pairs_per_shard: int | None = None,
     workers: int | None = None,
     keep_text: bool = False,
+    on_shard: ShardDone = lambda _: None,
 ) -> range:
     """Writes the missing shards of a part, after `begin`, and returns all of the part.
 
@@ -164,6 +156,7 @@ def write_part(
         pairs_per_shard: That of `begin`, or None.
         workers: Processes that tokenize. Default: one for each core.
         keep_text: As `begin` had it.
+        on_shard: Called after each shard that is written.
 
     Raises:
         UserError: If the records have not been begun or have other settings, or a file
@@ -174,7 +167,7 @@ def write_part(
     shards = part_of(spec.num_shards, part)
     check_same(config, folder, spec, pairs_per_shard, keep_text)
     with defer_signals() as signals:
-        write_some(config, folder, shards, workers or _cores(), signals.check)
+        write_some(config, folder, shards, workers or _cores(), signals.check, on_shard)
     return shards
 
 
@@ -184,6 +177,7 @@ def write_some(
     shards: Sequence[int],
     workers: int,
     check: Callable[[], None] = lambda: None,
+    on_shard: ShardDone = lambda _: None,
 ) -> None:
     """Writes those of some shards that are missing, after `begin`.
 
@@ -193,6 +187,7 @@ def write_some(
         shards: Numbers of the shards, ascending.
         workers: Processes that tokenize; 0 for this one.
         check: Called now and then; what it raises ends the writing.
+        on_shard: Called after each shard that is written.
 
     Raises:
         UserError: As `write_part`.
@@ -211,7 +206,7 @@ def write_some(
         check_text(config, folder, spec, lines)
         records = Records(config, folder, spec, vocabulary, lines)
         complete = _find_complete(records, shards)
-        _write(records, shards, complete, workers, check)
+        _write(records, shards, complete, workers, check, on_shard)
 
 
 def join(config: DataConfig, folder: Path) -> Manifest:
@@ -230,16 +225,21 @@ def join(config: DataConfig, folder: Path) -> Manifest:
         spec = _read_begun(folder)
         check_same(config, folder, spec, None, spec.settings.get("keep_text", False))
         if (folder / MANIFEST_FILE).exists():
-            _clean(folder)  # after a kill at the very end
+            clean_records(folder)  # after a kill at the very end
             return read_manifest(folder)
         if not (config.rejected and config.filter):
-            return _join(config, folder, spec, None)
+            return join_records(config, folder, spec, None)
         own = dataclasses.replace(config, records=None)
         corpus = from_settings.build_corpus(own, ())
         index = unfinished.read_index(folder)
         with open_training_lines(own, corpus, index=index) as lines:
             check_text(config, folder, spec, lines)
-            return _join(config, folder, spec, lines.reader)
+            return join_records(config, folder, spec, lines.reader)
+
+
+def verify(folder: Path) -> Manifest:
+    """Reads all of the records; see `manifest.verify_records`."""
+    return verify_records(folder)
 
 
 def part_of(num_shards: int, part: tuple[int, int]) -> range:
@@ -298,6 +298,7 @@ def _write(
     complete: Collection[int],
     workers: int,
     check: Callable[[], None],
+    on_shard: ShardDone,
 ) -> None:
     """Writes the shards that are not complete."""
     folder, spec = records.folder, records.spec
@@ -321,6 +322,7 @@ def _write(
         pace.add(shard.text_pairs)
         left = as_duration(pace.seconds_left)
         logger.info(f"{shard.name}  {pace.describe()}  left {left}")
+        on_shard(shard)
         check()
 
     unfinished.write_shards(
@@ -328,55 +330,9 @@ def _write(
     )
 
 
-def _join(
-    config: DataConfig, folder: Path, spec: RecordSpec, reader: LineReader | None
+def _repair(
+    records: Records, workers: int, signals: DeferredSignals, on_shard: ShardDone
 ) -> Manifest:
-    """Joins all shards; the reader is needed for --rejected."""
-    restore_folders(folder, unfinished.SHARDS)
-    names = spec.settings["filter"]
-    is_dataset = spec.settings["dataset"] is not None
-    fingerprint = spec.text_sha256 if is_dataset else None
-    joined = join_shards(folder, spec, names, fingerprint)
-    report = sum((shard.report for shard in joined.shards), TokenizationReport())
-    if names:
-        rejected = sum(joined.filters.values())
-        kept = joined.text_pairs
-        table = count_table(spec.corpus, kept + rejected, joined.filters, kept)
-        logger.info(table)
-        if not kept:
-            raise none_left_error(table)
-    report.check_any_left(spec.max_length)
-    manifest = Manifest(
-        spec,
-        joined.fingerprint,
-        joined.text_pairs,
-        report,
-        joined.filters,
-        joined.shards,
-        _hash_texts(folder),
-        write_length_counts(folder, joined.lengths),
-    )
-    _finish(config, folder, manifest, reader)
-    return manifest
-
-
-def _finish(
-    config: DataConfig, folder: Path, manifest: Manifest, reader: LineReader | None
-) -> None:
-    """Writes what comes last, and removes what is no longer needed."""
-    if config.rejected and reader is not None and manifest.spec.settings["filter"]:
-        _write_rejected(config.rejected, folder, manifest, reader)
-    write_text(folder / MANIFEST_FILE, manifest.to_json())
-    _clean(folder)
-
-
-def _clean(folder: Path) -> None:
-    """Removes what finished records no longer need."""
-    remove_leftovers(folder, unfinished.SHARDS)
-    remove(folder / unfinished.PREPARING)
-
-
-def _repair(records: Records, workers: int, signals: DeferredSignals) -> Manifest:
     """Makes the damaged shards of finished records again."""
     folder, spec, reader = records.folder, records.spec, records.lines.reader
     manifest = read_manifest(folder)
@@ -394,9 +350,9 @@ def _repair(records: Records, workers: int, signals: DeferredSignals) -> Manifes
         if depends:
             (folder / MANIFEST_FILE).unlink()
             complete = _find_complete(records, shards)
-        _write(records, shards, complete, workers, signals.check)
+        _write(records, shards, complete, workers, signals.check, on_shard)
         if depends:
-            return _join(records.config, folder, spec, reader)
+            return join_records(records.config, folder, spec, reader)
         made = tuple(read_metadata(folder / each.name) for each in manifest.shards)
         if made != manifest.shards:
             raise UserError(
@@ -404,7 +360,7 @@ def _repair(records: Records, workers: int, signals: DeferredSignals) -> Manifes
                 "a package that reads or filters the text may be another one. Prepare "
                 "the text in another --output."
             )
-    _finish(records.config, folder, manifest, reader)
+    finish_records(records.config, folder, manifest, reader)
     return manifest
 
 
@@ -417,38 +373,3 @@ def _check_old_records(folder: Path) -> Manifest:
             f"The records in {folder} are of a release up to 0.9 and damaged: "
             f"{error.fault}. Prepare the text in another --output."
         ) from error
-
-
-def _hash_texts(folder: Path) -> dict[str, str]:
-    """Returns the SHA-256 of the dev and test set that records have as text."""
-    paths = {split: text_files(folder, split) for split in OTHER_SPLITS}
-    return {
-        split: open_parallel_text([source], [target]).sha256()
-        for split, (source, target) in paths.items()
-        if Path(source).exists()
-    }
-
-
-def _write_rejected(
-    path: str, folder: Path, manifest: Manifest, reader: LineReader
-) -> None:
-    """Writes the pairs that filters rejected, with the numbers of their lines."""
-    spec = manifest.spec
-    names = spec.settings["filter"]
-    with open_output(path) as output:
-        for number, shard in enumerate(manifest.shards):
-            decisions = read_decisions(folder / shard.name, shard)
-            own = spec.lines_of(number)
-            if not (decisions >= FILTERED).any():
-                continue
-            for raw in reader.read(own.start, own.stop):
-                first = raw.first - own.start
-                part = decisions[first : first + raw.count]
-                source, target = raw.split()
-                for place in np.flatnonzero(part >= FILTERED).tolist():
-                    row = str(raw.first + place + 1), names[part[place] - FILTERED]
-                    pair = normalize(source[place]), normalize(target[place])
-                    output.write(rejected_row(*row, *pair))
-        others = folder / unfinished.PREPARING / REJECTED_FILE
-        if others.exists():
-            output.write(others.read_text(encoding="utf-8"))

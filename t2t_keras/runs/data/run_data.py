@@ -7,7 +7,6 @@ import logging
 import math
 import socket
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.compound_bleu import NO_SPACES, moses_languages
 from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces
+from t2t_keras.files.remote import as_path
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BatchingStrategy,
     BatchingSummary,
@@ -28,6 +28,7 @@ from t2t_keras.input_pipeline.records.manifest import (
     open_vocabulary,
     read_manifest,
 )
+from t2t_keras.input_pipeline.records.remote_records import local_shards
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedCorpus,
     TokenizedSide,
@@ -318,7 +319,7 @@ def _open_records(
     model_dir: ModelDir,
     task: Task,
 ) -> _MainText:
-    folder = Path(config.records or "")
+    folder = as_path(config.records or "")
     manifest = read_manifest(folder)
     spec = manifest.spec
     check_settings(
@@ -349,7 +350,8 @@ def _open_records(
             f"{model_dir.path}. Prepare them with --vocabulary_file="
             f"{model_dir.vocabulary_file}, or start in a new --model_dir."
         )
-    train = open_records(folder, manifest, needs_text=config.subword_sampling > 0)
+    shards = local_shards(folder, manifest, config.records_cache)
+    train = open_records(shards, manifest, needs_text=config.subword_sampling > 0)
     return _MainText(manifest.fingerprint, vocabulary, train)
 
 

@@ -12,9 +12,9 @@ import math
 import shlex
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.remote import as_path
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.runs.data import from_settings
@@ -111,7 +111,7 @@ def simplest_between(low: Fraction, high: Fraction) -> Fraction:
 
 def _size(part: MixturePart) -> int:
     if isinstance(part, RecordsPart):
-        return read_manifest(Path(part.item.name)).report.pairs_kept
+        return read_manifest(as_path(part.item.name)).report.pairs_kept
     return _count_pairs(part.corpus)
 
 

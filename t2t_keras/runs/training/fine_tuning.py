@@ -8,12 +8,12 @@ rows into which the old vocabulary splits it.
 import dataclasses
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.remote import as_path
 from t2t_keras.input_pipeline.records.manifest import open_vocabulary, read_manifest
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
@@ -297,7 +297,7 @@ def _vocabulary_sizes(
         run = ModelDir(model_dir)
         vocabulary = load_vocabulary(run.vocabulary_file, run.vocabulary_sha256)
     elif config.data.records:
-        folder = Path(config.data.records)
+        folder = as_path(config.data.records)
         vocabulary = open_vocabulary(folder, read_manifest(folder).spec)
     elif config.data.vocabulary_file:
         vocabulary = load_vocabulary(config.data.vocabulary_file)

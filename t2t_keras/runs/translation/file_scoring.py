@@ -20,13 +20,12 @@ from t2t_keras.evaluation.comparison import (
 from t2t_keras.evaluation.compound_bleu import NO_SPACES, moses_languages
 from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces, tokenizer_for
 from t2t_keras.files.lines import (
-    CountedLines,
     check_standard_input,
     holds_both_sides,
-    is_utf8,
     open_input,
     text_suffix,
 )
+from t2t_keras.files.text_checks import CountedLines, is_utf8
 from t2t_keras.input_pipeline.corpora.parallel_text import (
     TreeReader,
     read_lines,

@@ -11,13 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import (
-    CountedLines,
-    line_seed,
-    open_input,
-    open_output,
-    open_prefixes,
-)
+from t2t_keras.files.lines import line_seed, open_input, open_output, open_prefixes
+from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.options import FileOptions
 from t2t_keras.serving.client.translation_client import (

@@ -12,7 +12,12 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_to
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
-from t2t_keras.runs.data import begun_records, from_settings, preparation
+from t2t_keras.runs.data import (
+    begun_records,
+    finished_records,
+    from_settings,
+    preparation,
+)
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.prepared_run import prepare_run
 from tests.runs.replace_settings import replace_settings
@@ -189,7 +194,7 @@ def test_a_line_break_in_a_sentence_keeps_the_sides_aligned(tmp_path):
             return [([b"a\nb", b"c"], [b"A", "B\u2028\rC".encode()])]
 
     begun_records._write_texts(tmp_path, Corpus())
-    assert set(preparation._hash_texts(tmp_path)) == {"dev"}
+    assert set(finished_records._hash_texts(tmp_path)) == {"dev"}
     assert (tmp_path / "dev.source").read_bytes() == b"a b\nc\n"
     assert (tmp_path / "dev.target").read_bytes() == "A\nB\u2028\rC\n".encode()
 
