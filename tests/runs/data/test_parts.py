@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.logs import log_to
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records import unfinished
@@ -140,6 +141,19 @@ def test_a_part_writes_what_is_missing_and_nothing_else(data, tmp_path):
     preparation.write_part(data, folder, (1, 2), **HOW)
     assert preparation.join(data, folder) == read_manifest(folder)
     assert read_files(folder) == whole
+
+
+def test_one_process_joins_at_a_time(data, tmp_path):
+    folder = tmp_path / "parts"
+    preparation.begin(data, folder, **HOW)
+    preparation.write_part(data, folder, (1, 1), **HOW)
+    with reserve_folder(folder, "prepare.lock", refusal=""):
+        for step in (preparation.join, preparation.begin, preparation.prepare):
+            with pytest.raises(UserError, match="Another process is preparing"):
+                step(data, folder)
+        preparation.write_part(data, folder, (1, 1), **HOW)
+    preparation.join(data, folder)
+    assert read_files(folder) == in_one(data, tmp_path / "whole")
 
 
 def test_parts_on_hosts_that_share_no_folder(data, tmp_path):
