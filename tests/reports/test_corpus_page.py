@@ -53,7 +53,8 @@ def report():
         max_length=100,
     )
     tokens = TokenizationReport(pairs_kept=2_000, source_tokens=17, target_tokens=18)
-    manifest = Manifest(spec, "", 2_000, tokens, {"copied": 499, "numbers": 0}, (), {})
+    counts = {"copied": 499, "numbers": 0}
+    manifest = Manifest(spec, "", 2_000, tokens, counts, (), {}, "")
     return CorpusReport(
         manifest,
         {"kept": 2_000, "no text on a side": 1, "copied": 499, "numbers": 0},
