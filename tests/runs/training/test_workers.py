@@ -74,7 +74,8 @@ def test_the_wait_for_other_workers_is_logged_and_not_printed(
     monkeypatch.setattr(workers, "build_strategy", lambda *_: fake_strategy(0))
     monkeypatch.setattr(workers, "num_workers", lambda: 2)
     lines: list[str] = []
-    with log_to(lines.append):
+    # Alone: a handler of absl, which programs install, would print it.
+    with log_to(lines.append, alone=True):
         workers.set_up_devices(TrainingConfig())
     assert lines == ["waiting for all 2 workers …"]
     assert capfd.readouterr() == ("", "")
