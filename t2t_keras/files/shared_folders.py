@@ -32,8 +32,7 @@ def folder_made_once(target: Path) -> Iterator[Path]:
         undo_if_interrupted(lambda: remove(temporary)),
         contextlib.ExitStack() as stack,
     ):
-        temporary.mkdir()
-        stack.enter_context(lock_folder(temporary))
+        _make_locked(temporary, stack)
         yield temporary
         try:
             publish_folder(temporary, target)
@@ -41,6 +40,16 @@ def folder_made_once(target: Path) -> Iterator[Path]:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             remove(temporary)
+
+
+def _make_locked(path: Path, stack: contextlib.ExitStack) -> None:
+    """Makes a folder, and locks it before another process can have swept it away."""
+    while True:
+        path.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            stack.enter_context(lock_folder(path, wait=True))
+            if path.exists():
+                return
 
 
 def sweep(directory: Path, names: str) -> None:

@@ -2,16 +2,16 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from t2t_keras.files.atomic import publish_folder, remove
 from t2t_keras.files.locks import lock_folder
+from t2t_keras.files.shared_folders import sweep
 from t2t_keras.files.signals import undo_if_interrupted
 
 # Name of a version that is being written: its number and the writer's process id.
-_TEMPORARY = re.compile(r"\.[0-9]+\.[0-9]+\.tmp")
+_VERSIONS = "[0-9]*.[0-9]*"
 
 
 def next_version(base: Path) -> Path:
@@ -54,7 +54,7 @@ def _make_locked(temporary: Path) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         # No other process sweeps before the new directory is locked.
         with lock_folder(temporary.parent, wait=True):
-            _sweep(temporary.parent)
+            sweep(temporary.parent, _VERSIONS)
             if temporary.exists():
                 raise FileExistsError(
                     f"{temporary} exists: another export is writing it, or was "
@@ -64,13 +64,3 @@ def _make_locked(temporary: Path) -> Iterator[Path]:
             temporary.mkdir()
             stack.enter_context(lock_folder(temporary))
         yield temporary
-
-
-def _sweep(base: Path) -> None:
-    """Deletes half-written versions of killed processes, which hold no lock."""
-    for path in base.iterdir():
-        if not _TEMPORARY.fullmatch(path.name):
-            continue
-        with contextlib.suppress(FileNotFoundError), lock_folder(path) as is_locked:
-            if is_locked:
-                remove(path)

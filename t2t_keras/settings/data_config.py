@@ -219,9 +219,8 @@ class DataConfig(Settings):
         "Number of pairs that are shuffled together. An epoch of a larger corpus is "
         "planned in windows of so many pairs, from 16 or more places of the corpus: "
         "memory and the time to start do not grow with it. A window of few batches "
-        "pads more. Default: 8,000,000; all "
-        "pairs with --mixture or --subword_sampling, and in runs of releases up to "
-        "0.9.",
+        "pads more. Default: 8,000,000; all pairs with --mixture or "
+        "--subword_sampling, and in runs of releases up to 0.9.",
         low=1,
         batches_only=True,
     )

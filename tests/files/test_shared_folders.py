@@ -1,10 +1,12 @@
 """Folders that several processes make at once: the first wins, and nothing is left."""
 
+import contextlib
 import os
 import threading
 
 import pytest
 
+from t2t_keras.files import shared_folders
 from t2t_keras.files.shared_folders import folder_made_once, sweep
 
 
@@ -39,6 +41,31 @@ def test_an_error_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match=r"No space left on device: '.*/shard'"):
         make(tmp_path / "shard", "x", fail)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_swept_away_before_it_is_locked_is_made_again(
+    tmp_path, monkeypatch
+):
+    lock_folder = shared_folders.lock_folder
+    made = []
+
+    def lock_late(path, **settings):
+        made.append(path)
+        if len(made) < 3:  # another process was faster: before it is opened, or after
+            os.rmdir(path)
+        if len(made) == 2:
+            os.mkdir(path)
+            context = lock_folder(path, **settings)
+            is_locked = context.__enter__()
+            os.rmdir(path)
+            return contextlib.nullcontext(is_locked)
+        return lock_folder(path, **settings)
+
+    monkeypatch.setattr(shared_folders, "lock_folder", lock_late)
+    make(tmp_path / "shard", "x")
+    assert len(made) == 3
+    assert (tmp_path / "shard" / "file").read_text() == "x"
+    assert os.listdir(tmp_path) == ["shard"]
 
 
 def test_folders_of_running_processes_stay(tmp_path):

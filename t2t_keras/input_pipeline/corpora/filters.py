@@ -10,7 +10,6 @@ Shapes: n pairs of a chunk.
 
 import collections
 import functools
-import hashlib
 import operator
 import re
 import unicodedata
@@ -22,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from t2t_keras.errors import UserError, require_extra
+from t2t_keras.input_pipeline.corpora.fingerprints import hash_pairs
 from t2t_keras.text.language_detection import LanguageDetector
 from t2t_keras.text.languages import base_language
 
@@ -151,11 +151,7 @@ class IsDuplicate:
     @staticmethod
     def hash_pairs(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
         """Returns the hash of each pair, [n] uint64."""
-        digests = [
-            hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        return np.frombuffer(b"".join(digests), np.uint64)
+        return hash_pairs(map(str.encode, sources), map(str.encode, targets))
 
     def _remember(self, hashes: np.ndarray) -> None:
         # Runs of similar sizes are merged, so there are few and each is sorted rarely.

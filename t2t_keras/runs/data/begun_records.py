@@ -6,19 +6,15 @@ Records that were begun before are compared with the settings and the text.
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import (
-    write_text,
-)
+from t2t_keras.files.atomic import write_text
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.corpora.fingerprints import shorten
 from t2t_keras.input_pipeline.records import unfinished
-from t2t_keras.input_pipeline.records.line_encoder import (
-    LineEncoding,
-)
+from t2t_keras.input_pipeline.records.line_encoder import LineEncoding
 from t2t_keras.input_pipeline.records.manifest import (
     MANIFEST_FILE,
     OLD_FORMAT,
@@ -105,8 +101,9 @@ def begin_records(
         for warning in lines.warnings:
             logger.warning(f"train: {warning}")
         spec = read_spec(folder)
+        is_new = spec is None
         if spec is None:
-            spec, vocabulary = _write_spec(
+            spec, vocabulary = _make_spec(
                 config, folder, lines, pairs_per_shard, keep_text
             )
         else:
@@ -116,10 +113,42 @@ def begin_records(
         if not (folder / MANIFEST_FILE).exists():
             unfinished.write_index(folder, lines.index)
             _write_texts(folder, corpus)
+        if is_new:
+            vocabulary.save(folder / VOCABULARY_FILE)
+            # Last: with it, parts can be written.
+            write_text(folder / SPEC_FILE, spec.to_json())
         yield Records(config, folder, spec, vocabulary, lines)
 
 
-def _write_spec(
+@contextlib.contextmanager
+def open_begun_text(
+    config: DataConfig,
+    folder: Path,
+    spec: RecordSpec,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[TrainingLines]:
+    """Yields the lines of the text that records were begun with.
+
+    Args:
+        config: The settings that they were begun with.
+        folder: Directory of the records.
+        spec: Their specification.
+        check: Called now and then; what it raises ends the counting of lines, which
+            is needed only where the index is lost.
+
+    Raises:
+        UserError: If it is another text, or cannot be read.
+    """
+    text = dataclasses.replace(config, records=None)
+    # Dev and test sets have been copied, and may be missing on this host.
+    corpus = from_settings.build_corpus(text, ())
+    index = unfinished.read_index(folder)
+    with open_training_lines(text, corpus, index=index, check=check) as lines:
+        check_text(config, folder, spec, lines)
+        yield lines
+
+
+def _make_spec(
     config: DataConfig,
     folder: Path,
     lines: TrainingLines,
@@ -141,8 +170,6 @@ def _write_spec(
         pairs_per_shard=pairs_per_shard or PAIRS_PER_SHARD,
         max_length=config.max_length,
     )
-    vocabulary.save(folder / VOCABULARY_FILE)
-    write_text(folder / SPEC_FILE, spec.to_json())
     return spec, vocabulary
 
 

@@ -1,4 +1,4 @@
-"""What a corpus is like: counts of finished records, and samples of their text.
+"""Report on a corpus: counts of finished records, and samples of their text.
 
 Counts and lengths are those of all lines, from the arrays of the shards. Only lines of
 samples are read from the text, in one pass, so that time and memory are bounded for

@@ -21,9 +21,7 @@ from t2t_keras.input_pipeline.corpora.line_reader import LineReader
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records import unfinished
 from t2t_keras.input_pipeline.records.joining import join_shards
-from t2t_keras.input_pipeline.records.line_encoder import (
-    FILTERED,
-)
+from t2t_keras.input_pipeline.records.line_encoder import FILTERED
 from t2t_keras.input_pipeline.records.manifest import (
     MANIFEST_FILE,
     Manifest,
@@ -31,14 +29,9 @@ from t2t_keras.input_pipeline.records.manifest import (
     text_files,
     write_length_counts,
 )
-from t2t_keras.input_pipeline.records.shards import (
-    read_decisions,
-)
+from t2t_keras.input_pipeline.records.shards import read_decisions
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
-from t2t_keras.runs.data.begun_records import (
-    OTHER_SPLITS,
-    REJECTED_FILE,
-)
+from t2t_keras.runs.data.begun_records import OTHER_SPLITS, REJECTED_FILE
 from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.text.normalization import normalize
 

@@ -5,7 +5,6 @@ into shards, and learns the vocabulary. Then any processes write the shards. The
 joins them. `prepare` does all three.
 """
 
-import dataclasses
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,20 +12,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import (
-    restore_folders,
-)
+from t2t_keras.files.atomic import restore_folders
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.signals import DeferredSignals, defer_signals
 from t2t_keras.input_pipeline.corpora.line_reader import RawLines
 from t2t_keras.input_pipeline.records import unfinished
-from t2t_keras.input_pipeline.records.line_encoder import (
-    DUPLICATES,
-)
+from t2t_keras.input_pipeline.records.line_encoder import DUPLICATES
 from t2t_keras.input_pipeline.records.manifest import (
     MANIFEST_FILE,
     OLD_FORMAT,
-    SIDES,
     Manifest,
     RecordSpec,
     open_vocabulary,
@@ -40,21 +34,16 @@ from t2t_keras.input_pipeline.records.shards import (
     ShardMetadata,
     read_metadata,
 )
-from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.data.begun_records import (
-    OTHER_SPLITS,
     Records,
     begin_records,
     check_same,
-    check_text,
+    open_begun_text,
 )
 from t2t_keras.runs.data.finished_records import (
     clean_records,
     finish_records,
     join_records,
-)
-from t2t_keras.runs.data.training_lines import (
-    open_training_lines,
 )
 from t2t_keras.settings.data_config import DataConfig
 from t2t_keras.training.progress import as_duration
@@ -196,14 +185,8 @@ def write_some(
     if (folder / MANIFEST_FILE).exists():
         logger.info(f"the records in {folder} are joined already")
         return
-    # Dev and test sets have been copied, and may be missing on this host.
-    others = {f"{each}_{side}": () for each in OTHER_SPLITS for side in SIDES}
-    own = dataclasses.replace(config, records=None, **others)
-    corpus = from_settings.build_corpus(own, ())
-    index = unfinished.read_index(folder)
     vocabulary = open_vocabulary(folder, spec)
-    with open_training_lines(own, corpus, index=index, check=check) as lines:
-        check_text(config, folder, spec, lines)
+    with open_begun_text(config, folder, spec, check) as lines:
         records = Records(config, folder, spec, vocabulary, lines)
         complete = _find_complete(records, shards)
         _write(records, shards, complete, workers, check, on_shard)
@@ -229,11 +212,7 @@ def join(config: DataConfig, folder: Path) -> Manifest:
             return read_manifest(folder)
         if not (config.rejected and config.filter):
             return join_records(config, folder, spec, None)
-        own = dataclasses.replace(config, records=None)
-        corpus = from_settings.build_corpus(own, ())
-        index = unfinished.read_index(folder)
-        with open_training_lines(own, corpus, index=index) as lines:
-            check_text(config, folder, spec, lines)
+        with open_begun_text(config, folder, spec) as lines:
             return join_records(config, folder, spec, lines.reader)
 
 

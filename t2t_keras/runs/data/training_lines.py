@@ -230,7 +230,7 @@ class _Progress:
 
 
 def sampled_ranges(num_lines: int, most: int | None = None) -> list[range]:
-    """Returns the lines from which a vocabulary is learned: all, or runs of them.
+    """Returns the lines of a sample of a text: all, or runs of them.
 
     The runs are as far apart as the text is long, each by chance within its part of it,
     so that all parts of a corpus count alike. They depend on the numbers of lines
@@ -238,7 +238,7 @@ def sampled_ranges(num_lines: int, most: int | None = None) -> list[range]:
 
     Args:
         num_lines: Lines of the text.
-        most: Lines of the sample. Default: `MOST_SAMPLED`.
+        most: Lines of the sample. Default: those that a vocabulary is learned from.
     """
     most = MOST_SAMPLED if most is None else most
     if num_lines <= most:

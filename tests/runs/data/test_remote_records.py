@@ -32,7 +32,7 @@ from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records import remote_records
 from t2t_keras.input_pipeline.records.manifest import read_manifest, read_spec
 from t2t_keras.input_pipeline.records.shards import DamagedShardError
-from t2t_keras.runs.data import preparation, remote_preparation
+from t2t_keras.runs.data import from_settings, preparation, remote_preparation
 from t2t_keras.runs.data.run_data import open_data
 from t2t_keras.runs.data.training_lines import open_training_lines
 from t2t_keras.runs.model_dir import ModelDir
@@ -166,7 +166,7 @@ def test_other_formats_and_names_of_a_store(config, data, store, tmp_path):  # n
     )
     settings = make_paths_absolute(dataclasses.replace(config, data=own))
     assert settings.data.train_source == (f"{BUCKET}/a.tsv",)
-    corpus = preparation.from_settings.build_corpus(settings.data, ("train",))
+    corpus = from_settings.build_corpus(settings.data, ("train",))
     with open_training_lines(settings.data, corpus) as lines:
         assert lines.reader.num_lines == 9
     missing = dataclasses.replace(own, mixture=(f"{BUCKET}/no-records:2",))
