@@ -32,7 +32,7 @@ from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records import remote_records
 from t2t_keras.input_pipeline.records.manifest import read_manifest, read_spec
 from t2t_keras.input_pipeline.records.shards import DamagedShardError
-from t2t_keras.runs.data import from_settings, preparation, remote_preparation
+from t2t_keras.runs.data import from_settings, remote_preparation
 from t2t_keras.runs.data.run_data import open_data
 from t2t_keras.runs.data.training_lines import open_training_lines
 from t2t_keras.runs.model_dir import ModelDir
