@@ -173,7 +173,7 @@ def test_joined_shards_are_what_a_loop_over_all_lines_gives(
         assert arrays.lengths.dtype == np.uint16
         starts = np.load(folder / shard.name / "starts.npy")
         ends = np.cumsum(arrays.lengths, axis=0)
-        assert starts.tolist() == (ends - arrays.lengths)[::64].tolist()
+        assert starts.tolist() == (ends - arrays.lengths)[::16].tolist()
         sides = [iter(tokens.tolist()) for tokens in arrays.tokens]
         rows += [
             tuple(list(itertools.islice(s, n)) for s, n in zip(sides, ns, strict=True))

@@ -161,8 +161,8 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "a sentence of records begins a token of another too late",
         "t2t_keras.input_pipeline.records.mapped",
         "_find",
-        "place_G < within[:, None]",
-        "place_G <= within[:, None]",
+        "np.arange(PAIRS_PER_START) < within_n[:, None]",
+        "np.arange(PAIRS_PER_START) <= within_n[:, None]",
     ),
     Mutation(
         "a damaged shard passes",

@@ -1,6 +1,6 @@
 """Pairs of records, mapped from disk: nothing of them is in memory until it is used.
 
-Where a sentence begins in its shard is known for each 64th pair; for the others the
+Where a sentence begins in its shard is known for each 16th pair; for the others the
 lengths between are added up.
 
 Shapes: N pairs, n of a batch, S shards, G pairs of a group.
@@ -103,6 +103,9 @@ class MappedSide:
         for number, places, own in grouped:
             found = _find(self.pairs.shards[number], self.side, own)
             starts[places], lengths[places] = found
+        if len(grouped) == 1:
+            stored = self.pairs.shards[grouped[0][0]].tokens[self.side]
+            return stored[token_positions(starts, lengths)], lengths
         before = np.cumsum(lengths) - lengths
         dtype = self.pairs.shards[0].tokens[self.side].dtype
         tokens = np.empty(int(lengths.sum()), dtype)
@@ -117,11 +120,16 @@ def _find(
     shard: ShardArrays, side: int, indices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the first token of each sentence in its shard, and its length, [n]."""
-    lengths = shard.lengths[:, side]
-    group, within = np.divmod(indices, PAIRS_PER_START)
-    place_G = np.arange(PAIRS_PER_START)
-    first = (indices - within)[:, None]
-    others = lengths[np.minimum(first + place_G, len(lengths) - 1)]
-    before = np.where(place_G < within[:, None], others, 0).sum(axis=1, dtype=np.int64)
-    starts = shard.starts[group, side].astype(np.int64) + before
-    return starts, lengths[indices].astype(np.int64)
+    lengths = shard.lengths
+    groups, rest = divmod(len(lengths), PAIRS_PER_START)
+    group_n, within_n = np.divmod(indices, PAIRS_PER_START)
+    # Whole groups are copied, which is faster than picking the lengths of one side.
+    whole = lengths[: len(lengths) - rest].reshape(groups, 2 * PAIRS_PER_START)
+    is_whole_n = group_n < groups
+    others_nG = np.zeros([len(indices), PAIRS_PER_START], lengths.dtype)  # noqa: N806
+    others_nG[is_whole_n] = whole.take(group_n[is_whole_n], axis=0)[:, side::2]
+    others_nG[~is_whole_n, :rest] = lengths[len(lengths) - rest :, side]
+    is_before_nG = np.arange(PAIRS_PER_START) < within_n[:, None]  # noqa: N806
+    before_n = (others_nG * is_before_nG).sum(axis=1, dtype=np.int64)
+    starts_n = shard.starts[group_n, side].astype(np.int64) + before_n
+    return starts_n, others_nG[np.arange(len(indices)), within_n].astype(np.int64)

@@ -4,7 +4,7 @@ SHARD/
   source.npy      [tokens] uint16 or int32: source sentences end to end
   target.npy      the same of the target
   lengths.npy     [pairs, 2] uint16 or int32: source and target length of each pair
-  starts.npy      [pairs / 64, 2] uint64: first token of each 64th pair
+  starts.npy      [pairs / 16, 2] uint64: first token of each 16th pair
   decisions.npy   [lines] uint8: what became of each line (line_encoder.py)
   source.txt      the text of the source sentences, a line each; with --keep_text
   target.txt      the same of the target
@@ -44,7 +44,7 @@ METADATA_FILE = "shard.json"
 _ARRAYS = ("source", "target", "lengths")
 _STARTS = "starts.npy"
 _DECISIONS = "decisions.npy"
-PAIRS_PER_START = 64
+PAIRS_PER_START = 16
 """Pairs from one whose first token is stored to the next."""
 _TEXTS = ("source.txt", "target.txt")
 _LINES_PER_CHUNK = 1024
@@ -101,7 +101,7 @@ class ShardArrays:
     Attributes:
         tokens: Source and target ids of the pairs, end to end.
         lengths: [pairs, 2] uint16 or int32.
-        starts: [pairs / 64, 2] uint64, first token of each 64th pair.
+        starts: [pairs / 16, 2] uint64, first token of each 16th pair.
     """
 
     tokens: tuple[np.ndarray, np.ndarray]
@@ -274,7 +274,7 @@ def open_shard(path: Path, metadata: ShardMetadata) -> ShardArrays:
 
 
 def _starts_of(lengths: np.ndarray) -> np.ndarray:
-    """Returns the first token of each 64th pair, [pairs / 64, 2] uint64."""
+    """Returns the first token of each 16th pair, [pairs / 16, 2] uint64."""
     before = np.cumsum(lengths, axis=0, dtype=np.uint64) - lengths
     return before.astype(np.uint64)[::PAIRS_PER_START]
 
