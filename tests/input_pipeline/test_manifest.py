@@ -4,6 +4,8 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -111,7 +113,7 @@ def test_any_pairs_of_any_shards_are_found():
             rows.append(
                 [t[e - n : e] for t, e, n in zip(tokens, end, own, strict=True)]
             )
-    pairs = MappedPairs(shards)
+    pairs = MappedPairs([len(s.lengths) for s in shards], shards.__getitem__)
     assert len(pairs) == len(rows) == 478
     for count in (0, 1, 40, 900):
         indices = random.integers(0, len(rows), count)
@@ -129,13 +131,46 @@ def test_any_pairs_of_any_shards_are_found():
     lengths = np.array([[1 << 31, 1], [(1 << 31) - 1, 1], [2, 1]])
     huge = np.broadcast_to(np.uint16(7), [(1 << 32) + 1])
     shard = ShardArrays((huge, huge), lengths, np.zeros([1, 2], np.uint64))
-    side = MappedSide(MappedPairs([shard]), 0)
+    side = MappedSide(MappedPairs([3], [shard].__getitem__), 0)
     assert side.gather(np.array([2]))[0].tolist() == [7, 7]
+
+
+WITH_FEW_FILES = """
+import pathlib, resource, sys
+import numpy as np
+from t2t_keras.input_pipeline.records.manifest import open_records, read_manifest
+soft, hard = map(int, sys.argv[2:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+folder = pathlib.Path(sys.argv[1])
+records = open_records(folder, read_manifest(folder))
+for _ in range(2):
+    for side in (records.source, records.target):
+        for indices in (np.arange(len(records)), *np.arange(len(records))[:, None]):
+            print(*side.gather(indices)[0])
+print(records.mapped.shard.cache_info().currsize)
+"""
+
+
+@pytest.mark.parametrize(("hard", "open_shards"), [(20, 2), (200, len(CUTS) - 1)])
+def test_more_shards_than_files_may_be_open(folder, corpus, hard, open_shards):
+    printed = subprocess.run(
+        [sys.executable, "-c", WITH_FEW_FILES, folder, "20", str(hard)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    expected = [
+        " ".join(map(str, side.gather(indices)[0]))
+        for side in (corpus.source, corpus.target)
+        for indices in (np.arange(130), *np.arange(130)[:, None])
+    ]
+    assert printed == [*expected, *expected, str(open_shards)]
 
 
 def test_nothing_of_an_open_corpus_is_in_memory(folder, corpus):
     records = open_records(folder, read_manifest(folder))
-    for shard in records.mapped.shards:
+    for number in range(records.mapped.num_shards):
+        shard = records.mapped.shard(number)
         for array in (*shard.tokens, shard.lengths, shard.starts):
             assert isinstance(array.base, np.memmap) or not array.size
     indices = np.array([129, 0, 77])

@@ -210,7 +210,14 @@ def open_records(
         for shard in manifest.shards:
             yield from read_lines(folder / shard.name, shard)
 
-    pairs = MappedPairs([open_shard(folder / s.name, s) for s in manifest.shards])
+    pairs = MappedPairs(
+        [shard.report.pairs_kept for shard in manifest.shards],
+        lambda number: open_shard(
+            folder / manifest.shards[number].name, manifest.shards[number]
+        ),
+    )
+    for number in range(pairs.num_shards):
+        pairs.shard(number)  # Damage is found now, not hours later.
     texts = (KeptText(open_lines),) if has_text else ()
     counts = None
     if manifest.lengths_sha256:

@@ -3,28 +3,45 @@
 Where a sentence begins in its shard is known for each 16th pair; for the others the
 lengths between are added up.
 
+Each open shard takes four file descriptors, and a corpus may have more shards than the
+process may have files. So what was not used for longest is closed.
+
 Shapes: N pairs, n of a batch, S shards, G pairs of a group.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from t2t_keras.files import descriptors
 from t2t_keras.input_pipeline.records.shards import PAIRS_PER_START, ShardArrays
 from t2t_keras.input_pipeline.records.tokenized import token_positions
+
+# A shard has four files, and others need descriptors too.
+_DESCRIPTORS_PER_SHARD = 8
 
 
 class MappedPairs:
     """Pairs of several shards, numbered from shard to shard.
 
     Args:
-        shards: The arrays of each shard.
+        sizes: [S] number of pairs of each shard.
+        open_shard: Opens the shard of a number.
+
+    Attributes:
+        shard: Returns the arrays of the shard of a number, opened if necessary.
     """
 
-    def __init__(self, shards: Sequence[ShardArrays]):
-        self.shards = tuple(shards)
-        self._firsts = np.cumsum([0, *(len(shard.lengths) for shard in shards)])
+    def __init__(self, sizes: Sequence[int], open_shard: Callable[[int], ShardArrays]):
+        self._firsts = np.cumsum([0, *sizes])
+        self.shard = functools.lru_cache(_most_open(len(sizes)))(open_shard)
+
+    @property
+    def num_shards(self) -> int:
+        """Number of shards."""
+        return len(self._firsts) - 1
 
     def __len__(self) -> int:
         return int(self._firsts[-1])
@@ -33,21 +50,21 @@ class MappedPairs:
         """Returns source and target lengths [end - begin, 2] int32 of a range."""
         parts = [np.zeros([0, 2], np.int32)]
         first = int(np.searchsorted(self._firsts, begin, side="right")) - 1
-        for number in range(first, len(self.shards)):
+        for number in range(first, self.num_shards):
             own = slice(
                 max(begin - int(self._firsts[number]), 0),
                 max(end - int(self._firsts[number]), 0),
             )
             if own.stop <= own.start:
                 break
-            parts.append(self.shards[number].lengths[own])
+            parts.append(self.shard(number).lengths[own])
         return np.concatenate(parts, dtype=np.int32)
 
     def gather(self, indices: np.ndarray) -> np.ndarray:
         """Returns source and target lengths [n, 2] int32 of the given pairs."""
         lengths = np.empty([len(indices), 2], np.int32)
         for number, places, own in self.by_shard(indices):
-            lengths[places] = self.shards[number].lengths[own]
+            lengths[places] = self.shard(number).lengths[own]
         return lengths
 
     def by_shard(
@@ -64,13 +81,24 @@ class MappedPairs:
         """
         shard = np.searchsorted(self._firsts, indices, side="right") - 1
         order = np.argsort(shard, kind="stable")
-        ends = np.cumsum(np.bincount(shard, minlength=len(self.shards)))
+        ends = np.cumsum(np.bincount(shard, minlength=self.num_shards))
         begin = 0
         for number, end in enumerate(ends.tolist()):
             if end > begin:
                 places = order[begin:end]
                 yield number, places, indices[places] - self._firsts[number]
             begin = end
+
+
+def _most_open(num_shards: int) -> int:
+    """Returns how many of the shards can be open at a time."""
+    most = descriptors.limit()
+    if most is not None and most < num_shards * _DESCRIPTORS_PER_SHARD:
+        descriptors.allow_many()
+        most = descriptors.limit()
+    if most is None:
+        return num_shards
+    return max(1, min(num_shards, most // _DESCRIPTORS_PER_SHARD))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,27 +118,27 @@ class MappedSide:
         """[N] int32 tokens of each, end of sentence included; read at each use."""
         lengths = np.empty(len(self.pairs), np.int32)
         begin = 0
-        for shard in self.pairs.shards:
-            end = begin + len(shard.lengths)
-            lengths[begin:end] = shard.lengths[:, self.side]
+        for number in range(self.pairs.num_shards):
+            own = self.pairs.shard(number).lengths[:, self.side]
+            end = begin + len(own)
+            lengths[begin:end] = own
             begin = end
         return lengths
 
     def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `tokenized.Sentences.gather`. It makes one NumPy call for each shard."""
         starts, lengths = np.empty([2, len(indices)], np.int64)
-        grouped = list(self.pairs.by_shard(indices))
-        for number, places, own in grouped:
-            found = _find(self.pairs.shards[number], self.side, own)
-            starts[places], lengths[places] = found
-        if len(grouped) == 1:
-            stored = self.pairs.shards[grouped[0][0]].tokens[self.side]
-            return stored[token_positions(starts, lengths)], lengths
+        used = []
+        for number, places, own in self.pairs.by_shard(indices):
+            shard = self.pairs.shard(number)
+            starts[places], lengths[places] = _find(shard, self.side, own)
+            used.append((shard.tokens[self.side], places))
+        if len(used) == 1:
+            return used[0][0][token_positions(starts, lengths)], lengths
         before = np.cumsum(lengths) - lengths
-        dtype = self.pairs.shards[0].tokens[self.side].dtype
+        dtype = used[0][0].dtype if used else np.uint16
         tokens = np.empty(int(lengths.sum()), dtype)
-        for number, places, _ in grouped:
-            stored = self.pairs.shards[number].tokens[self.side]
+        for stored, places in used:
             to = token_positions(before[places], lengths[places])
             tokens[to] = stored[token_positions(starts[places], lengths[places])]
         return tokens, lengths

@@ -282,8 +282,10 @@ def _starts_of(lengths: np.ndarray) -> np.ndarray:
 def _load(file: Path, size: int) -> np.ndarray:
     """Returns an array mapped from a file, which must have so many numbers."""
     try:
-        # An empty file cannot be mapped.
-        array = np.load(file, mmap_mode="r" if size else None, allow_pickle=False)
+        # An empty file cannot be mapped. NumPy resolves a Path, which takes longer than
+        # all else.
+        mode = "r" if size else None
+        array = np.load(str(file), mmap_mode=mode, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise _damaged(file, error) from error
     if array.size != size:

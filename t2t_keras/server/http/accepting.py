@@ -13,7 +13,8 @@ import socket
 import time
 from collections.abc import Callable
 
-from t2t_keras.server import descriptors
+from t2t_keras.files import descriptors
+from t2t_keras.server.connection_limits import end_of_http
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class Acceptor:
             await asyncio.sleep(_WAIT_SECONDS)
 
     def _has_descriptors(self) -> bool:
-        end = descriptors.end_of_http()
+        end = end_of_http()
         try:
             smallest = os.dup(self._listener.fileno())
         except OSError:

@@ -21,8 +21,8 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.errors import UserError
+from t2t_keras.files import descriptors
 from t2t_keras.files.signals import SignalWaiter
-from t2t_keras.server import descriptors
 from t2t_keras.server.http.server import HttpServer, check_address
 from t2t_keras.server.tf_serving.batching import BatchScheduler
 from t2t_keras.server.tf_serving.configs import (

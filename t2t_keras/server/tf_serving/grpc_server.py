@@ -26,7 +26,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from t2t_keras.server import descriptors
+from t2t_keras.server import connection_limits
 from t2t_keras.server.http.access_log import log_access
 from t2t_keras.server.http.server import cannot_listen_error, join_address
 from t2t_keras.server.tf_serving.core import ServerCore
@@ -98,7 +98,7 @@ class GrpcServer:
             # Otherwise two servers share a port, and requests, without a word.
             "grpc.so_reuseport": 0,
         }
-        most = descriptors.max_grpc_connections()
+        most = connection_limits.max_grpc_connections()
         if most is not None:
             # gRPC's core accepts until no descriptor is left, and counts the
             # connections of each address alone.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from anyio.from_thread import start_blocking_portal
 
+from t2t_keras.files import descriptors
 from t2t_keras.files.signals import SignalWaiter
-from t2t_keras.server import descriptors
 from t2t_keras.server.http.server import HttpServer
 from t2t_keras.server.translation_api.app import translation_app
 from t2t_keras.server.translation_api.backend import GrpcBackend
