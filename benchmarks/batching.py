@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from benchmarks.input_pipeline import write_corpus
 from benchmarks.product_step import build_product_step, load_config
-from t2t_keras.input_pipeline.batches.batching_strategy import batching_summary
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.batches.summary import batching_summary
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs.data import from_settings
 from t2t_keras.settings.config import ExperimentConfig

@@ -10,10 +10,10 @@ from t2t_keras.input_pipeline.batches import packing
 from t2t_keras.input_pipeline.batches.batching import check_batch, gather_batch
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
-    batching_summary,
 )
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.batches.summary import batching_summary
 from tests.input_pipeline.made_up import build_corpus, random_corpus
 from tests.input_pipeline.read_back import count_corpus_pairs, count_pairs, read_shape
 

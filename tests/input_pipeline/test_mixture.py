@@ -10,7 +10,6 @@ import pytest
 from t2t_keras.input_pipeline.batches.batching import gather_batch
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
-    batching_summary,
 )
 from t2t_keras.input_pipeline.batches.mixture import (
     JoinedSentences,
@@ -22,6 +21,7 @@ from t2t_keras.input_pipeline.batches.mixture import (
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import WorkerShard
+from t2t_keras.input_pipeline.batches.summary import batching_summary
 from tests.input_pipeline.made_up import build_corpus, random_corpus
 from tests.input_pipeline.read_back import count_pairs, read_shape
 

@@ -12,7 +12,6 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
-    batching_summary,
 )
 from t2t_keras.input_pipeline.batches.mixture import (
     Mixture,
@@ -25,6 +24,7 @@ from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import WorkerShard, random_stream
 from t2t_keras.input_pipeline.batches.sampled import SampledBatching, SampledCorpus
+from t2t_keras.input_pipeline.batches.summary import batching_summary
 from t2t_keras.input_pipeline.records import tokenized
 from t2t_keras.input_pipeline.records.tokenized import KeptText, tokenize_corpus
 from t2t_keras.text.segmentation import SubwordSampler

@@ -7,11 +7,11 @@ import pytest
 
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
-    batching_summary,
 )
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
+from t2t_keras.input_pipeline.batches.summary import batching_summary
 from t2t_keras.input_pipeline.batches.windows import WindowBatching
 from t2t_keras.input_pipeline.records.length_counts import LengthCounts
 from tests.input_pipeline.made_up import random_corpus, wmt_lengths
@@ -171,13 +171,19 @@ def test_only_windows_after_the_first_are_stored_with_a_position():
 
 @pytest.mark.parametrize("kind", ["bucket", "pack"])
 def test_the_summary_is_that_of_all_windows(kind):
-    corpus = random_corpus(6_000, longest=30, seed=8)
-    batching = window_batching(Lengths(corpus.lengths), 2_000, kind, tokens=400)
+    corpus = random_corpus(40_000, longest=9, seed=8)
+    lengths = Lengths(corpus.lengths)
+    batching = window_batching(lengths, 20_000, kind, tokens=60)
     summary = batching_summary(corpus, batching)
-    count = sum(map(len, plan_all(batching, 0, 0)))
-    assert summary.pairs == 6_000
+    assert lengths.read_pairs < 10_000  # to plan a window takes too long
+    batches = [b for window in plan_all(batching, 0, 0) for b in window]
+    count = len(batches)
+    positions = sum(b.shape.rows * b.shape.positions for b in batches)
+    assert summary.pairs == 40_000
     assert summary.source_tokens == corpus.report.source_tokens
-    assert abs(summary.batches_per_epoch - count) <= 0.03 * count
+    assert abs(summary.batches_per_epoch - count) <= 0.01 * count
+    padding = 1 - int(corpus.lengths.sum()) / positions
+    assert abs(summary.padding_share - padding) <= 0.01
 
 
 def test_shapes_depend_on_the_counts_of_lengths_alone():

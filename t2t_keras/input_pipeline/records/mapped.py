@@ -81,12 +81,13 @@ class MappedPairs:
         """
         shard = np.searchsorted(self._firsts, indices, side="right") - 1
         order = np.argsort(shard, kind="stable")
-        ends = np.cumsum(np.bincount(shard, minlength=self.num_shards))
+        counts = np.bincount(shard, minlength=self.num_shards)
+        used = np.flatnonzero(counts)
+        ends = np.cumsum(counts[used])
         begin = 0
-        for number, end in enumerate(ends.tolist()):
-            if end > begin:
-                places = order[begin:end]
-                yield number, places, indices[places] - self._firsts[number]
+        for number, end in zip(used.tolist(), ends.tolist(), strict=True):
+            places = order[begin:end]
+            yield number, places, indices[places] - self._firsts[number]
             begin = end
 
 

@@ -17,10 +17,9 @@ from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces
 from t2t_keras.files.remote import as_path
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BatchingStrategy,
-    BatchingSummary,
-    batching_summary,
 )
 from t2t_keras.input_pipeline.batches.sampled import SampledCorpus
+from t2t_keras.input_pipeline.batches.summary import BatchingSummary, batching_summary
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, CorpusSplit
 from t2t_keras.input_pipeline.corpora.fingerprints import derived_fingerprint
 from t2t_keras.input_pipeline.records.manifest import (
