@@ -50,6 +50,16 @@ class OptionalParser(flags.ArgumentParser):
         return self._parser.flag_type()
 
 
+class SwitchParser(flags.BooleanParser):
+    """Parser of a flag that is on or off, with a message that says so."""
+
+    def parse(self, argument: Any) -> bool:
+        try:
+            return super().parse(argument)
+        except (TypeError, ValueError) as error:
+            raise ValueError("value should be true or false") from error
+
+
 @dataclasses.dataclass(frozen=True)
 class DefinedFlags(Generic[_SettingsT]):
     """The flags of a settings class, a flag for each of its settings.
@@ -173,6 +183,8 @@ def _define_flag(
     )
     flag = flag_values[name]
     flag.setting = described
+    if kind.base is bool and not kind.is_tuple:
+        flag.parser = SwitchParser()
     if default is None:
         flag.parser = OptionalParser(flag.parser)
 

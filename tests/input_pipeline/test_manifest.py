@@ -139,6 +139,7 @@ WITH_FEW_FILES = """
 import pathlib, resource, sys
 import numpy as np
 from t2t_keras.input_pipeline.records.manifest import open_records, read_manifest
+from t2t_keras.input_pipeline.records.mapped import MappedPairs, MappedSide
 soft, hard = map(int, sys.argv[2:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 folder = pathlib.Path(sys.argv[1])
@@ -148,6 +149,10 @@ for _ in range(2):
         for indices in (np.arange(len(records)), *np.arange(len(records))[:, None]):
             print(*side.gather(indices)[0])
 print(records.mapped.shard.cache_info().currsize)
+records.mapped.shard.cache_clear()
+# A batch from more shards than can be open.
+again = MappedPairs([31] * 60, lambda number: records.mapped.shard.__wrapped__(0))
+print(*MappedSide(again, 0).gather(np.arange(60 * 31))[0])
 """
 
 
@@ -164,7 +169,8 @@ def test_more_shards_than_files_may_be_open(folder, corpus, hard, open_shards):
         for side in (corpus.source, corpus.target)
         for indices in (np.arange(130), *np.arange(130)[:, None])
     ]
-    assert printed == [*expected, *expected, str(open_shards)]
+    again = " ".join(map(str, np.tile(corpus.source.gather(np.arange(31))[0], 60)))
+    assert printed == [*expected, *expected, str(open_shards), again]
 
 
 def test_nothing_of_an_open_corpus_is_in_memory(folder, corpus):

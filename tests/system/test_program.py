@@ -147,6 +147,8 @@ WRONG_FLAGS = (
     (["prepare", "--output=o", "--max_length=300", "--tokens_per_batch=9"], "300"),
     (["prepare", "--output=o", "--nodownload=x"], "--nodownload=x", "argument"),
     (["translate", MODEL, "--noscores=1"], "--noscores=1", "argument"),
+    (["translate", MODEL, "--scores=on"], "--scores=on: ", "true or false"),
+    (["train", MODEL, "--jit_compile=2"], "--jit_compile=2: ", "true or false"),
     (["ablate", "--output=o"], "--rows"),
     (["ablate", "--output=o", "--rows=gone.flags"], "gone.flags"),
     (["visualize", "--sentence", "help"], "--model_dir"),

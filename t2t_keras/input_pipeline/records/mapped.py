@@ -128,20 +128,21 @@ class MappedSide:
 
     def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `tokenized.Sentences.gather`. It makes one NumPy call for each shard."""
-        starts, lengths = np.empty([2, len(indices)], np.int64)
-        used = []
+        lengths = np.empty(len(indices), np.int64)
+        parts = []
         for number, places, own in self.pairs.by_shard(indices):
             shard = self.pairs.shard(number)
-            starts[places], lengths[places] = _find(shard, self.side, own)
-            used.append((shard.tokens[self.side], places))
-        if len(used) == 1:
-            return used[0][0][token_positions(starts, lengths)], lengths
+            starts, lengths[places] = _find(shard, self.side, own)
+            stored = token_positions(starts, lengths[places])
+            # A copy, so that the shard may be closed: a batch may be from more shards
+            # than can be open.
+            parts.append((places, shard.tokens[self.side][stored]))
+        if len(parts) == 1:
+            return parts[0][1], lengths
         before = np.cumsum(lengths) - lengths
-        dtype = used[0][0].dtype if used else np.uint16
-        tokens = np.empty(int(lengths.sum()), dtype)
-        for stored, places in used:
-            to = token_positions(before[places], lengths[places])
-            tokens[to] = stored[token_positions(starts[places], lengths[places])]
+        tokens = np.empty(int(lengths.sum()), parts[0][1].dtype if parts else np.uint16)
+        for places, part in parts:
+            tokens[token_positions(before[places], lengths[places])] = part
         return tokens, lengths
 
 

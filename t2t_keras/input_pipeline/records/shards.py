@@ -18,6 +18,7 @@ starts nor decisions.
 
 import contextlib
 import dataclasses
+import errno
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -287,6 +288,11 @@ def _load(file: Path, size: int) -> np.ndarray:
         mode = "r" if size else None
         array = np.load(str(file), mmap_mode=mode, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise UserError(
+                f"{file} cannot be opened: {error.strerror}. Raise the limit of the "
+                "process (ulimit -n)."
+            ) from error
         raise _damaged(file, error) from error
     if array.size != size:
         raise _damaged(file, f"it holds {array.size} numbers, not {size}")
