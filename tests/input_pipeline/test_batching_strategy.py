@@ -8,9 +8,7 @@ import pytest
 
 from t2t_keras.input_pipeline.batches import packing
 from t2t_keras.input_pipeline.batches.batching import check_batch, gather_batch
-from t2t_keras.input_pipeline.batches.batching_strategy import (
-    BucketBatching,
-)
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.batches.summary import batching_summary

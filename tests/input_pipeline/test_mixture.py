@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.input_pipeline.batches.batching import gather_batch
-from t2t_keras.input_pipeline.batches.batching_strategy import (
-    BucketBatching,
-)
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.mixture import (
     JoinedSentences,
     Mixture,

@@ -10,9 +10,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.batching_strategy import (
-    BucketBatching,
-)
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.mixture import (
     Mixture,
     MixtureBatching,

@@ -1,6 +1,7 @@
 """Shard of records: write and read round trip, damage, interrupted writes."""
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -139,7 +140,10 @@ def test_a_shard_of_which_nothing_was_kept(tmp_path):
     assert open_shard(tmp_path / metadata.name, metadata).lengths.shape == (0, 2)
 
 
-@pytest.mark.parametrize("name", ["source.npy", "target.npy", "lengths.npy"])
+ARRAYS = ("source.npy", "target.npy", "lengths.npy", "starts.npy")
+
+
+@pytest.mark.parametrize("name", ARRAYS)
 def test_a_file_cut_short_or_missing_is_named(path, metadata, name):
     content = (path / name).read_bytes()
     for size in (len(content) - 1, 20, 0):
@@ -158,7 +162,7 @@ def test_a_file_of_another_size_is_named(path, metadata):
         open_shard(path, metadata)
 
 
-@pytest.mark.parametrize("name", ["source.npy", "target.npy", "lengths.npy"])
+@pytest.mark.parametrize("name", [*ARRAYS, "decisions.npy"])
 def test_one_flipped_bit_is_found_by_reading_all(path, metadata, name):
     content = bytearray((path / name).read_bytes())
     content[-1] ^= 4
@@ -168,6 +172,29 @@ def test_one_flipped_bit_is_found_by_reading_all(path, metadata, name):
         UserError, match=rf"{name}: its SHA-256 is \w{{12}}…, not \w{{12}}…"
     ):
         check_shard(path, metadata)
+    (path / name).unlink()
+    with pytest.raises(DamagedShardError, match=f"{name}: No such file"):
+        check_shard(path, metadata)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES])
+def test_a_file_that_cannot_be_read_now_is_not_called_damaged(
+    path, metadata, number, monkeypatch
+):
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    reads = (
+        (np, "load", lambda: open_shard(path, metadata)),
+        (Path, "read_text", lambda: read_metadata(path)),
+    )
+    for owner, name, read in reads:
+        with monkeypatch.context() as patch, pytest.raises(UserError) as caught:
+            patch.setattr(owner, name, fail)
+            read()
+        assert f"{os.strerror(number)}. That is no fault of the" in str(caught.value)
+        # For which a shard would be deleted.
+        assert not isinstance(caught.value, DamagedShardError)
 
 
 def test_damaged_metadata_are_named(path):

@@ -5,9 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from t2t_keras.input_pipeline.batches.batching_strategy import (
-    BucketBatching,
-)
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard

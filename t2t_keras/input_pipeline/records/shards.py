@@ -49,6 +49,18 @@ PAIRS_PER_START = 16
 """Pairs from one whose first token is stored to the next."""
 _TEXTS = ("source.txt", "target.txt")
 _LINES_PER_CHUNK = 1024
+# Errors of the system that say nothing about a file: it must not be deleted for them.
+_ERRORS_OF_ACCESS = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+    }
+)
 
 
 class DamagedShardError(UserError):
@@ -288,11 +300,6 @@ def _load(file: Path, size: int) -> np.ndarray:
         mode = "r" if size else None
         array = np.load(str(file), mmap_mode=mode, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            raise UserError(
-                f"{file} cannot be opened: {error.strerror}. Raise the limit of the "
-                "process (ulimit -n)."
-            ) from error
         raise _damaged(file, error) from error
     if array.size != size:
         raise _damaged(file, f"it holds {array.size} numbers, not {size}")
@@ -335,15 +342,25 @@ def check_shard(path: Path, metadata: ShardMetadata) -> None:
     """
     open_shard(path, metadata)
     for name, expected in metadata.sha256.items():
-        sha256 = file_sha256(path / name)
+        try:
+            sha256 = file_sha256(path / name)
+        except OSError as error:
+            raise _damaged(path / name, error) from error
         if sha256 != expected:
             fault = f"its SHA-256 is {sha256[:12]}…, not {expected[:12]}…"
             raise _damaged(path / name, fault)
 
 
-def _damaged(file: Path, fault: str | Exception) -> DamagedShardError:
+def _damaged(file: Path, fault: str | Exception) -> UserError:
+    """Returns the error of a damaged file, or of one that cannot be read just now."""
     if isinstance(fault, OSError):
-        fault = fault.strerror or str(fault)
+        number, fault = fault.errno, fault.strerror or str(fault)
+        if number in _ERRORS_OF_ACCESS:
+            return UserError(
+                f"{file} cannot be read: {fault}. That is no fault of the records. "
+                "Check permissions, the file system and the limit of open files "
+                "(ulimit -n), and repeat the command."
+            )
     return DamagedShardError(f"{file}: {fault}")
 
 

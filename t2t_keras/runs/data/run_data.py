@@ -15,9 +15,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.compound_bleu import NO_SPACES, moses_languages
 from t2t_keras.evaluation.tokenizers import bleu_warnings, has_no_spaces
 from t2t_keras.files.remote import as_path
-from t2t_keras.input_pipeline.batches.batching_strategy import (
-    BatchingStrategy,
-)
+from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
 from t2t_keras.input_pipeline.batches.sampled import SampledCorpus
 from t2t_keras.input_pipeline.batches.summary import BatchingSummary, batching_summary
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, CorpusSplit
