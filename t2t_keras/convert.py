@@ -83,14 +83,15 @@ def main() -> int:
     options = _OPTIONS.read()
     source_format, path = options.require("from_"), Path(options.require("model_dir"))
     imported_run.check_new(path)
+    languages = options.source_language, options.target_language
     imported = read_model(
-        source_format, Path(options.require("input")), options.target_space_id
+        source_format,
+        Path(options.require("input")),
+        options.target_space_id,
+        languages,
     )
     model = imported_run.write_model_dir(
-        imported,
-        path,
-        source_format,
-        languages=(options.source_language, options.target_language),
+        imported, path, source_format, languages=languages
     )
     size = imported_run.describe(imported, model)
     print(f"imported {options.input} to {path}: {size}")

@@ -95,12 +95,6 @@ class EvaluateOptions(Settings):
         path=True,
         uses=(_OF_FILES,),
     )
-    target_language: str | None = setting(
-        None,
-        "Code of the language of --hypotheses, for both BLEUs; or tree for trees. "
-        "Default: the ending of --reference, such as de for test.de.",
-        uses=(_OF_FILES,),
-    )
     alignments: str | None = setting(
         None,
         "File of word alignments in Pharaoh format, 0-0 1-2, a line for each pair. "
@@ -144,11 +138,17 @@ _MODEL = define_flags(
     SearchModelOptions,
     about={
         "model_dir": "Directory of a training run. Required without --hypotheses or "
-        "--alignments."
+        "--alignments.",
+        "target_language": "Language to translate to, of a multilingual model, as a "
+        "code such as de. Default: that of the run. Or code of the language of "
+        "--hypotheses, for both BLEUs; or tree for trees. Default: the ending of "
+        "--reference, such as de for test.de.",
     },
     uses={
         "model_dir": (_OF_MODELS, _OF_ALIGNMENTS),
         "checkpoint": (_OF_MODELS, _OF_ALIGNMENTS),
+        "source_language": (_OF_MODELS, _OF_ALIGNMENTS),
+        "target_language": (_OF_MODELS, _OF_FILES, _OF_ALIGNMENTS),
         "": (_OF_MODELS,),
     },
 )
@@ -191,7 +191,9 @@ def _score_model(options: EvaluateOptions) -> str:
     from t2t_keras.runs.run import Run
 
     model = dataclasses.asdict(_MODEL.read())
-    run = Run(model.pop("model_dir"), log=program.log)
+    run = Run(model.pop("model_dir"), log=program.log).for_languages(
+        model.pop("source_language"), model.pop("target_language")
+    )
     with program.progress_bar(None, "sentences") as bar:
         scoring = _SCORING.read()
         return run.evaluate(
@@ -216,7 +218,7 @@ def _score_files(options: EvaluateOptions) -> str:
         options.hypotheses,
         options.reference,
         options.extra_reference,
-        options.target_language,
+        _MODEL.values()["target_language"],
     )
     scoring = _SCORING.read()
     result = score_files(files, scoring, options.cutoff_length)

@@ -156,6 +156,9 @@ class RowOptions(NamedTuple):
             in addition to the other limits of the search; clipped to at least 1.
         prefixes: [B, P] int32, ids that begin the output, padded with 0. At a
             sentence's limit EOS takes precedence.
+        first_tokens: [B] int32, the first token of each output, which is given and has
+            the probability 1: the target language of a multilingual model. For
+            `search_translations`, and without its shortlist.
         seeds: [B] int64, seeds of the sentences' random numbers: for sampling only,
             which needs them and takes no beam sizes.
     """
@@ -164,6 +167,7 @@ class RowOptions(NamedTuple):
     alphas: Tensor = ()
     max_lengths: Tensor = ()
     prefixes: Tensor = ()
+    first_tokens: Tensor = ()
     seeds: Tensor = ()
 
 

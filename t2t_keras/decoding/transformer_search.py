@@ -15,8 +15,9 @@ import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.in_place_cache import grow_state
-from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
-from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.decoding.search_state import IMPOSSIBLE, BeamSearchResult, axis_size
+from t2t_keras.decoding.search_step import StepFn
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, is_given
 from t2t_keras.decoding.shortlist import (
     NUM_SPECIAL_IDS,
     Shortlist,
@@ -133,7 +134,8 @@ def search_translations(
 
     A translation may have `extra_length` tokens more than its own source, which need
     not be the longest of the batch (section 6.1). A source without a token, EOS aside,
-    becomes EOS at once, so that a blank line does not hold up its batch.
+    becomes EOS at once, so that a blank line does not hold up its batch. A first token
+    that is given counts for the length of a translation, not for its probability.
 
     Args:
         model: The Transformer, or several of them.
@@ -150,12 +152,15 @@ def search_translations(
 
     Raises:
         ValueError: As `beam_search`; or if the shortlist is for another vocabulary, or
-            `eos_id` or `suppressed` is not a special id and there is a shortlist.
+            `eos_id` or `suppressed` is not a special id, or first tokens are given, and
+            there is a shortlist.
     """
+    options = RowOptions() if options is None else options
     length = axis_size(source, 1) + extra_length
     limits_B = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + extra_length
     is_text_BS = (source != 0) & (source != settings.eos_id)
-    limits_B = tf.where(tf.reduce_any(is_text_BS, axis=1), limits_B, 1)
+    is_text_B = tf.reduce_any(is_text_BS, axis=1)
+    limits_B = tf.where(is_text_B, limits_B, 1)
     if model.max_positions is not None:
         # Tokens past the last learned position would be indistinguishable.
         limits_B = tf.minimum(limits_B, model.max_positions)
@@ -166,9 +171,20 @@ def search_translations(
     decode_step: Any = model.decode_step
     step_fn = functools.partial(decode_step, kernels=model.decode_kernels())
     vocabulary_size, words_BN = model.sizes["vocabulary_size"], None
+    if is_given(options.first_tokens):
+        if shortlist is not None:
+            raise ValueError("A search with first tokens takes no shortlist.")
+        first_B = tf.where(is_text_B, options.first_tokens, settings.eos_id)
+        step_fn = functools.partial(_step_after_first, step_fn, first_B)
+        # After the first token there is room for EOS at least.
+        length = tf.maximum(length, 2)
+        limits_B = tf.where(is_text_B, tf.maximum(limits_B, 2), limits_B)
+        if is_given(options.max_lengths):
+            at_least_2_B = tf.maximum(options.max_lengths, 2)
+            options = options._replace(max_lengths=at_least_2_B)
     if shortlist is not None:
         _check_shortlist(shortlist, vocabulary_size, settings)
-        words_BN = shortlist.select(source, () if options is None else options.prefixes)
+        words_BN = shortlist.select(source, options.prefixes)
         vocabulary_size, options = shortlist.size, to_options(words_BN, options)
     slots = 0 if growing else length * settings.beam_size
     result = beam_search(
@@ -184,11 +200,29 @@ def search_translations(
     return result if words_BN is None else to_result(words_BN, result)
 
 
+def _step_after_first(
+    step_fn: StepFn, first_tokens: Tensor, tokens: Tensor, position: Tensor, *rest: Any
+) -> tuple[Tensor, Any]:
+    """Returns what a step of the model does; at position 0 only a given token follows.
+
+    The arguments are those of `StepFn`, after the model's step and [B] int32.
+    """
+    logits_BWV, cache = step_fn(tokens, position, *rest)
+    # The first step is a trace of its own, before the loop and with all sentences.
+    if tf.get_static_value(position) != 0:
+        return logits_BWV, cache
+    is_first_BV = tf.one_hot(first_tokens, logits_BWV.shape[2], True, False)
+    only_BWV = tf.where(is_first_BV[:, None], 0.0, IMPOSSIBLE)
+    return tf.cast(only_BWV, logits_BWV.dtype), cache
+
+
 def target_log_probs(
     model: Transformer | Ensemble,
     source: Tensor,
     target: Tensor,
     rows_at_a_time: int = ROWS_AT_A_TIME,
+    *,
+    first_is_given: bool = False,
 ) -> Tensor:
     """Returns the log probability of each target token after those before it.
 
@@ -200,11 +234,18 @@ def target_log_probs(
         source: [B, S] int32, each row ended by EOS and padded with 0.
         target: [B, T] int32, likewise.
         rows_at_a_time: R, at least 1.
+        first_is_given: Whether the first token of a target, unless it is its only one,
+            has the probability 1, as in `search_translations`.
 
     Returns:
         [B, T] float32, natural logs over the whole vocabulary, softmax in float32;
         0 at padding.
     """
+    if first_is_given:
+        log_probs_BT = target_log_probs(model, source, target, rows_at_a_time)
+        has_second_B1 = tf.pad(target, [[0, 0], [0, 1]])[:, 1:2] != 0
+        is_first_T = tf.range(tf.shape(target)[1]) == 0
+        return tf.where(has_second_B1 & is_first_T, 0.0, log_probs_BT)
     if isinstance(model, Ensemble):
         log_probs_BT = _log_mean(
             [

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from t2t_keras.errors import UserError, did_you_mean, require_extra
 from t2t_keras.interop.ctranslate2.reader import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
-from t2t_keras.interop.marian_mt.reader import read_transformers
 from t2t_keras.interop.opennmt_tf import read_opennmt_tf
 from t2t_keras.interop.tensor2tensor import read_tensor2tensor
+from t2t_keras.interop.transformers.reader import read_transformers
 
 READERS: Mapping[str, Callable[..., ImportedModel]] = MappingProxyType(
     {
@@ -24,7 +25,10 @@ READERS: Mapping[str, Callable[..., ImportedModel]] = MappingProxyType(
 
 
 def read_model(
-    source_format: str, path: Path, target_space_id: int | None = None
+    source_format: str,
+    path: Path,
+    target_space_id: int | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
 ) -> ImportedModel:
     """Returns a model of another toolkit.
 
@@ -32,6 +36,8 @@ def read_model(
         source_format: A name in `READERS`.
         path: Folder or file of the model.
         target_space_id: Of a problem of Tensor2Tensor. Default: 0.
+        languages: Codes of source and target language, of which a multilingual model
+            takes those of a request that names none.
 
     Raises:
         UserError: If there is no such format, the model cannot be imported, another
@@ -48,9 +54,13 @@ def read_model(
             "--target_space_id is for --from=tensor2tensor. Leave it out. Received: "
             f"--from={source_format}"
         )
-    space = {} if target_space_id is None else {"target_space": target_space_id}
+    options: dict[str, Any] = {}
+    if target_space_id is not None:
+        options["target_space"] = target_space_id
+    if source_format == "transformers":
+        options["languages"] = languages
     try:
-        return READERS[source_format](path, **space)
+        return READERS[source_format](path, **options)
     except UserError:
         raise
     except (

@@ -45,12 +45,12 @@ def open_piece_vocabulary(
     paths = _find_files(folder, files)
     tokenizers: list[Tokenizer] = []
     for path, ids in zip(paths, (source, target), strict=False):
-        content = _read(path)
+        content, name = read_spm(path)
         if tokenizers and tokenizers[0].to_files() == {"spm": content}:
             tokenizers.append(tokenizers[0])
             continue
-        tokenizer = SentencePieceTokenizer(content, f"The file {path}")
-        _check_pieces(path, tokenizer.processor, ids.pieces)
+        tokenizer = SentencePieceTokenizer(content, name)
+        check_pieces(path, tokenizer.processor, ids.pieces)
         tokenizers.append(tokenizer)
     of_source, of_target = tokenizers or [WordTokenizer()] * 2
     vocabulary = PieceVocabulary(
@@ -83,21 +83,30 @@ def read_processor(path: Path) -> sentencepiece.SentencePieceProcessor:
     Raises:
         UserError: If it cannot be read.
     """
-    return load_processor(_read(path), f"The file {path}")
+    return load_processor(*read_spm(path))
 
 
-def _read(path: Path) -> bytes:
+def read_spm(path: Path) -> tuple[bytes, str]:
+    """Returns the content of a SentencePiece model, and its name for messages.
+
+    Raises:
+        UserError: If it cannot be read.
+    """
     try:
-        return path.read_bytes()
+        return path.read_bytes(), f"The file {path}"
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror}.") from error
 
 
-def _check_pieces(
+def check_pieces(
     path: Path,
     processor: sentencepiece.SentencePieceProcessor,
     pieces: Sequence[str],
 ) -> None:
+    """Raises `UserError` if a SentencePiece model has other pieces than a vocabulary.
+
+    `path` is its file, for the message.
+    """
     own = [
         processor.id_to_piece(i)
         for i in range(processor.get_piece_size())

@@ -21,7 +21,7 @@ from t2t_keras.files.atomic import file_sha256
 from t2t_keras.model.classes import find_class
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
-from t2t_keras.runs.tasks import Task, task_for, with_tokenizer
+from t2t_keras.runs.tasks import Task, TranslationTask, task_for, with_tokenizer
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
@@ -138,10 +138,19 @@ def build_translator(
         sampling: A `Sampling`, for translations that are drawn.
         with_prefixes: Whether the translator is given prefixes.
         shortlist: Restricts the tokens that the search considers.
+
+    Raises:
+        UserError: If the model is multilingual and there is a shortlist.
     """
     if sampling is not None:
         config = dataclasses.replace(config, beam_size=n_best)
     settings = dataclasses.replace(search_settings(config, n_best), sampling=sampling)
+    has_languages = vocabulary.languages is not None
+    if has_languages and shortlist is not None:
+        raise UserError(
+            "--shortlist is for models of one pair of languages, and this model is "
+            "multilingual. Leave it out."
+        )
     search = _trace_search(
         functools.partial(
             search_translations,
@@ -152,6 +161,7 @@ def build_translator(
         ),
         with_prefixes,
         with_seeds=sampling is not None,
+        with_first_tokens=has_languages,
     )
     # Caches grow with the number of hypotheses; a beam is narrower.
     most_samples = 8
@@ -169,12 +179,17 @@ def build_translator(
 
 
 def _trace_search(
-    search: Callable[..., BeamSearchResult], with_prefixes: bool, with_seeds: bool
+    search: Callable[..., BeamSearchResult],
+    with_prefixes: bool,
+    with_seeds: bool,
+    with_first_tokens: bool,
 ) -> Search:
     """Returns the search of a `Translator`, a graph for all shapes."""
     specs = {"prefixes": tf.TensorSpec([None, None], tf.int32)} if with_prefixes else {}
     if with_seeds:
         specs["seeds"] = tf.TensorSpec([None], tf.int64)
+    if with_first_tokens:
+        specs["first_tokens"] = tf.TensorSpec([None], tf.int32)
     ids = tf.TensorSpec([None, None], tf.int32)
     traced = tf.function(
         lambda source, options: search(source, options=RowOptions(**options)),
@@ -269,6 +284,7 @@ class TrainedModel:
     others: tuple["TrainedModel", ...] = ()
     shortlist: Shortlist | None = None
     # A model with other weights or settings, by `dataclasses.replace`, starts empty.
+    # Keys of what depends on the vocabulary have its languages.
     _kept: dict[Hashable, Any] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -283,6 +299,54 @@ class TrainedModel:
         while len(self._kept) > _MAX_KEPT:
             del self._kept[next(iter(self._kept))]
         return value
+
+    def for_languages(
+        self, source: str | None = None, target: str | None = None
+    ) -> "TrainedModel":
+        """Returns the model as a translator between two of its languages.
+
+        It shares weights, and graphs that were traced.
+
+        Args:
+            source: Code of the language to translate from. Default: as it is.
+            target: The same of the language to translate to.
+
+        Raises:
+            UserError: If the model does not translate between them.
+        """
+        data = self.config.data
+        pair = source or data.source_language, target or data.target_language
+        if pair == (data.source_language, data.target_language):
+            return self
+        vocabulary = self.vocabulary.with_languages(*pair)
+        if vocabulary.languages is None:
+            raise UserError(
+                "--source_language and --target_language choose languages of a "
+                "multilingual model, and this one translates from "
+                f"{data.source_language} to {data.target_language} alone. Leave them "
+                f"out. Received: {pair[0]} and {pair[1]}"
+            )
+        data = dataclasses.replace(
+            data, source_language=pair[0], target_language=pair[1]
+        )
+        task = self.task
+        if isinstance(task, TranslationTask):
+            tokenize = self.config.training.tokenize
+            task = TranslationTask(pair[1]).with_tokenizer(tokenize)
+        other = dataclasses.replace(
+            self,
+            vocabulary=vocabulary,
+            config=dataclasses.replace(self.config, data=data),
+            task=task,
+        )
+        object.__setattr__(other, "_kept", self._kept)
+        return other
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of the languages that it translates from and to."""
+        data = self.config.data
+        return data.source_language, data.target_language
 
     @property
     def search_model(self) -> Transformer | Ensemble:

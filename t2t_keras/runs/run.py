@@ -247,11 +247,12 @@ def import_model(
     path = expand(model_dir)
     run = Run(path, log=log)
     check_new(path)
+    languages = source_language, target_language
     with logging_to(log):
         write_model_dir(
-            read_model(source_format, expand(source), target_space_id),
+            read_model(source_format, expand(source), target_space_id, languages),
             path,
             source_format,
-            languages=(source_language, target_language),
+            languages=languages,
         )
     return run

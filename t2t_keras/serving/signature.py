@@ -53,6 +53,13 @@ ALPHA = "alpha"
 # export's limit is the default and the maximum.
 MAX_LENGTH = "max_length"
 
+# Languages of each text and of its translation, codes as strings, each a scalar or [B].
+# Inputs of multilingual exports, by default "" for the export's own pair; TRANSLATE has
+# that alone. A text between languages that the model does not have gets the translation
+# "" and a score, or log probability, of minus infinity.
+SOURCE_LANGUAGE = "source_language"
+TARGET_LANGUAGE = "target_language"
+
 # [B] int64, seed of each text's random numbers. Samples depend on text and seed alone.
 SEED = "seed"
 # [B] string, beginning of each translation; "" for none.

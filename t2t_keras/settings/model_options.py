@@ -36,7 +36,8 @@ class ModelOptions(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class SearchModelOptions(ModelOptions):
-    """The model that a program translates with, and those that it does so with.
+    """The model that a program translates with, those that it does so with, and between
+    which languages.
 
     The fields are the arguments of `ensembles.load`.
     """
@@ -61,4 +62,14 @@ class SearchModelOptions(ModelOptions):
         repeated=True,
         path=True,
         model_folder=True,
+    )
+    source_language: str | None = setting(
+        None,
+        "Language to translate from, of a multilingual model, as a code such as en. "
+        "Default: that of the run.",
+    )
+    target_language: str | None = setting(
+        None,
+        "Language to translate to, of a multilingual model, as a code such as de. "
+        "Default: that of the run.",
     )

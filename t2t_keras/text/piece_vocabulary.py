@@ -8,19 +8,25 @@ Its file is a zip archive:
   target.spm        SentencePiece model of the target side, if there is one
   source.spm        that of the source side, if it is another
 
+Format 2 has what a multilingual model needs: pieces of languages, their pair, and
+pieces without text.
+
 Shapes: N number of texts, L length.
 """
 
+import copy
+import dataclasses
 import functools
 import io
 import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.text.language_tags import LanguageTags
 from t2t_keras.text.t2t_subwords import T2TSubwordTokenizer
 from t2t_keras.text.tokenizers import (
     SPACE,
@@ -34,7 +40,9 @@ from t2t_keras.typing import Tensor
 if TYPE_CHECKING:
     from t2t_keras.text.piece_table import PieceTable
 
-_FORMAT = 1
+# Formats of files with and without languages. A release that knows no languages would
+# leave out their pieces, so it must refuse the file.
+_PLAIN_FORMAT, _FORMAT = 1, 2
 _SETTINGS = "vocabulary.json"
 # Before a source, the target language of a multilingual model: ">>deu<< A text."
 _TAG = "[ \\t]*(>>[^<> \\t]+<<)[ \\t]*"
@@ -50,7 +58,8 @@ class PieceVocabulary(Vocabulary):
 
     A piece that is not in the list has the id of the unknown token, as in Marian. Text
     is not normalized but by the tokenizer. A source may begin with a tag such as
-    ">>deu<<", if the list has it.
+    ">>deu<<", if the list has it. Of a multilingual model, every text but an empty one
+    begins with the piece of its language.
 
     Args:
         pieces: Piece of each id, each once; padding, end of sentence and unknown
@@ -58,9 +67,12 @@ class PieceVocabulary(Vocabulary):
         tokenizer: Splits text of this side, and joins its pieces.
         source: Vocabulary of sources. Default: this one.
         skips_unknown: Whether the unknown token has no text, as in transformers.
+        without_text: Other pieces that have none, those of languages among them.
+        languages: Languages of a multilingual model, and the pair of its texts.
 
     Raises:
-        UserError: If there are fewer than four pieces, or one occurs twice.
+        UserError: If there are fewer than four pieces, one occurs twice, or a language
+            has a piece that is not in the list.
     """
 
     def __init__(
@@ -69,11 +81,16 @@ class PieceVocabulary(Vocabulary):
         tokenizer: Tokenizer,
         source: "PieceVocabulary | None" = None,
         skips_unknown: bool = False,
+        without_text: Collection[str] = (),
+        languages: LanguageTags | None = None,
     ):
         self._pieces = tuple(pieces)
         self._tokenizer = tokenizer
         self._source = source
         self._skips_unknown = skips_unknown
+        self._without_text = tuple(without_text)
+        self._languages: LanguageTags | None = None
+        self._tag: str | None = None
         if len(self._pieces) <= UNK_ID + 1:
             raise UserError(
                 "A vocabulary must have padding, end of sentence, unknown and at least "
@@ -86,6 +103,26 @@ class PieceVocabulary(Vocabulary):
             raise UserError(f"The vocabulary has the piece {twice!r} twice.")
         self._has_tags = any(_PYTHON_TAG.fullmatch(piece) for piece in self._ids)
         self._bytes: bytes | None = None
+        if languages is not None:
+            self._set_languages(languages)
+
+    def _set_languages(self, languages: LanguageTags) -> None:
+        missing = [each for each in languages.pieces.values() if each not in self._ids]
+        if missing:
+            raise UserError(f"The vocabulary has no piece {missing[0]} of a language.")
+        self._languages = languages
+        self._tag = languages.pieces[languages.target]
+        # Both sides have all languages, so what one of them has learned is shared.
+        self._source = copy.copy(self if self._source is None else self._source)
+        self._source._source = None
+        self._source._languages = languages
+        self._source._tag = languages.pieces[languages.source]
+        self._bytes = None
+
+    def __copy__(self) -> "PieceVocabulary":
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
 
     def __reduce__(self):
         # Tokenizers and tables in the graph belong to this process.
@@ -122,18 +159,59 @@ class PieceVocabulary(Vocabulary):
                 f"{name} is not a whole vocabulary of an imported model: {error}. Copy "
                 "it again, or convert the model again."
             ) from error
-        if version != _FORMAT:
+        if version not in (_PLAIN_FORMAT, _FORMAT):
             raise UserError(
                 f"{name} has a vocabulary of format {version}, and this "
-                f"release reads format {_FORMAT}. Use a newer release."
+                f"release reads formats up to {_FORMAT}. Use a newer release."
             )
         tokenizers = _open_tokenizers(kinds, files, sides, name)
-        skips_unknown = bool(settings.get("skips_unknown"))
-        target = cls(pieces, tokenizers["target"], skips_unknown=skips_unknown)
+        source = None
         if "source" in tokenizers:
-            target._source = cls(sides.get("source", pieces), tokenizers["source"])
+            source = cls(sides.get("source", pieces), tokenizers["source"])
+        languages = settings.get("languages")
+        target = cls(
+            pieces,
+            tokenizers["target"],
+            source,
+            skips_unknown=bool(settings.get("skips_unknown")),
+            without_text=settings.get("without_text", ()),
+            languages=None if languages is None else LanguageTags(**languages),
+        )
         target._bytes = content
         return target
+
+    @property
+    def languages(self) -> LanguageTags | None:
+        """Languages of a multilingual model, and the pair of its texts; else None."""
+        return self._languages
+
+    @property
+    def tag_id(self) -> int | None:
+        """Id of the piece of the language that begins texts; None without languages."""
+        return None if self._tag is None else self._ids[self._tag]
+
+    def with_languages(
+        self, source: str | None, target: str | None
+    ) -> "PieceVocabulary":
+        """Returns the vocabulary of texts of another pair of languages.
+
+        It shares tokenizers and tables. Without languages it is this vocabulary.
+
+        Args:
+            source: Code of the language of sources. Default: that of this vocabulary.
+            target: The same of targets.
+
+        Raises:
+            UserError: If the model has no such language.
+        """
+        if self._languages is None:
+            return self
+        languages = self._languages.with_pair(source, target)
+        if languages == self._languages:
+            return self
+        other = copy.copy(self)
+        other._set_languages(languages)
+        return other
 
     @property
     def tokenizer_kind(self) -> str:
@@ -168,9 +246,14 @@ class PieceVocabulary(Vocabulary):
             if side == "target" or each._tokenizer is not self._tokenizer:
                 for suffix, content in each._tokenizer.to_files().items():
                     files[f"{side}.{suffix}"] = content
-        settings: dict[str, Any] = {"format": _FORMAT, "tokenizers": kinds}
+        settings: dict[str, Any] = {"format": _PLAIN_FORMAT, "tokenizers": kinds}
         if self._skips_unknown:
             settings["skips_unknown"] = True
+        if self._without_text or self._languages is not None:
+            settings["format"] = _FORMAT
+            settings["without_text"] = self._without_text
+        if self._languages is not None:
+            settings["languages"] = dataclasses.asdict(self._languages)
         files = {_SETTINGS: json.dumps(settings).encode(), **files}
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -208,8 +291,10 @@ class PieceVocabulary(Vocabulary):
     def encode(self, text: str | bytes) -> list[int]:
         """Returns the ids of the text, EOS_ID last; UNK_ID for an unknown piece."""
         ids, rest = self._take_tag(self.normalize(text))
-        pieces = self._tokenizer.split(rest)
-        return [*ids, *(self._ids.get(piece, UNK_ID) for piece in pieces), EOS_ID]
+        ids += [self._ids.get(piece, UNK_ID) for piece in self._tokenizer.split(rest)]
+        if ids and self._tag is not None:
+            ids.insert(0, self._ids[self._tag])
+        return [*ids, EOS_ID]
 
     def _take_tag(self, text: str) -> tuple[list[int], str]:
         """Returns the id of the tag that a text begins with, and the rest of it."""
@@ -219,18 +304,36 @@ class PieceVocabulary(Vocabulary):
         return [self._ids[match[1]]], text[match.end() :]
 
     def _spell(self, ids: list[int]) -> str:
-        if self._skips_unknown:
-            ids = [token_id for token_id in ids if token_id != UNK_ID]
+        ids = [token_id for token_id in ids if token_id not in self._silent_ids]
         text = self._tokenizer.join([self._pieces[i] for i in ids])
         return _PYTHON_LINE_BREAKS.sub(" ", text)
+
+    @functools.cached_property
+    def _silent_ids(self) -> frozenset[int]:
+        """Ids that have no text."""
+        unknown = {UNK_ID} if self._skips_unknown else set()
+        return frozenset(unknown | {self._ids[piece] for piece in self._without_text})
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Returns the piece of each id."""
         return [self._pieces[token_id] for token_id in map(int, ids)]
 
     def marked_pieces(self, ids: Iterable[int]) -> list[str]:
-        """Returns the piece of each id with "▁" for a space."""
-        return self._tokenizer.mark(self.pieces(ids))
+        """Returns the piece of each id with "▁" for a space; "" for a language."""
+        pieces = self.pieces(ids)
+        marked = self._tokenizer.mark(pieces)
+        tags = self._tags
+        return [
+            "" if piece in tags else mark
+            for piece, mark in zip(pieces, marked, strict=True)
+        ]
+
+    @functools.cached_property
+    def _tags(self) -> frozenset[str]:
+        """Pieces of languages."""
+        if self._languages is None:
+            return frozenset()
+        return frozenset(self._languages.pieces.values())
 
     def split_piece(self, piece: str) -> list[int]:
         """Returns the ids into which a piece of another vocabulary is split."""
@@ -243,6 +346,8 @@ class PieceVocabulary(Vocabulary):
     def graph_resources(self) -> list[Any]:
         """The table of ids and what the tokenizer uses; also those of `source`."""
         resources = [self._id_table, *self._tokenizer.graph_resources]
+        if self._languages is not None:
+            resources.append(self._tag_table)
         if self._source is not None:
             resources += self._source.graph_resources
         return resources
@@ -257,6 +362,26 @@ class PieceVocabulary(Vocabulary):
                 list(self._ids), list(self._ids.values()), tf.string, tf.int32
             )
             return tf.lookup.StaticHashTable(content, UNK_ID)
+
+    def tags_in_graph(self, codes: Tensor) -> Tensor:
+        """Returns the ids of the pieces of languages; PAD_ID where there is none."""
+        import tensorflow as tf
+
+        return tf.where(codes == "", self.tag_id, self._tag_table.lookup(codes))
+
+    @functools.cached_property
+    def _tag_table(self) -> Any:
+        import tensorflow as tf
+
+        languages = {} if self._languages is None else self._languages.pieces
+        with tf.init_scope():
+            content = tf.lookup.KeyValueTensorInitializer(
+                list(languages),
+                [self._ids[piece] for piece in languages.values()],
+                tf.string,
+                tf.int32,
+            )
+            return tf.lookup.StaticHashTable(content, PAD_ID)
 
     def _tokenize_in_graph(self, texts: Tensor) -> Tensor:
         import tensorflow as tf
@@ -283,15 +408,14 @@ class PieceVocabulary(Vocabulary):
         from t2t_keras.text.piece_table import PieceTable
 
         texts = self._tokenizer.piece_texts(self._pieces)
-        texts[PAD_ID] = texts[EOS_ID] = ""
-        if self._skips_unknown:
-            texts[UNK_ID] = ""
+        for token_id in (PAD_ID, EOS_ID, *self._silent_ids):
+            texts[token_id] = ""
         byte_values = [
             int(piece[3:-1], 16) if _BYTE.fullmatch(piece) else -1
             for piece in self._pieces
         ]
         return PieceTable(
-            self._pieces,
+            ["" if piece in self._tags else piece for piece in self._pieces],
             [
                 bytes([byte]) if byte >= 0 else text.encode()
                 for text, byte in zip(texts, byte_values, strict=True)

@@ -79,8 +79,13 @@ class TextReader:
         truncated = max(len(whole) - self.max_characters, len(ids) - self.max_tokens)
         return [*ids[:-1][: self.max_tokens - 1], EOS_ID], truncated > 0
 
-    def read_in_graph(self, texts: Tensor) -> EncodedTexts:
-        """Returns what `read` does, for texts [N] string."""
+    def read_in_graph(self, texts: Tensor, tags: Tensor | None = None) -> EncodedTexts:
+        """Returns what `read` does, for texts [N] string.
+
+        Args:
+            texts: The texts.
+            tags: As in `Vocabulary.encode_in_graph`.
+        """
         import tensorflow as tf
 
         from t2t_keras.text.padding import pad_rows
@@ -88,7 +93,7 @@ class TextReader:
         whole = self._vocabulary.normalize_in_graph(texts)
         characters = tf.strings.length(whole, unit="UTF8_CHAR")
         beginnings = tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
-        tokens = self._vocabulary.encode_in_graph(beginnings)
+        tokens = self._vocabulary.encode_in_graph(beginnings, tags)
         too_many = tokens.row_lengths() > self.max_tokens
         words = tokens[:, :-1][:, : self.max_tokens - 1]
         ends = tf.fill([tokens.nrows(out_type=tf.int32), 1], EOS_ID)

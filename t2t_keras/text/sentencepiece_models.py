@@ -10,7 +10,7 @@ versions, so that it is right about future releases too.
 
 import functools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import sentencepiece
@@ -20,7 +20,7 @@ from t2t_keras.errors import UserError
 # The release that pyproject.toml pins.
 _AGREEING_VERSION = "0.2.1"
 # Piece types of sentencepiece_model.proto.
-NORMAL, _UNKNOWN, USER_DEFINED, UNUSED, BYTE = 1, 2, 4, 5, 6
+NORMAL, _UNKNOWN, _CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 # A letter, its score, and the score of the piece of three of it.
 _TIED_LETTERS = (
     ("a", -5.562, -3.659),
@@ -104,6 +104,25 @@ def make_tied_model() -> bytes:
     return b"".join(pieces)
 
 
+def make_bpe_model(pieces: Sequence[str], charsmap: bytes) -> bytes:
+    """Returns a BPE model that merges to earlier pieces first.
+
+    Args:
+        pieces: Learned pieces, the first merge first, without special ones.
+        charsmap: Rules of normalization, `precompiled_charsmap`; b"" for none.
+    """
+    special = (("<unk>", _UNKNOWN), ("<s>", _CONTROL), ("</s>", _CONTROL))
+    parts = [_encode_piece(piece, 0.0, kind) for piece, kind in special]
+    parts += [_encode_piece(piece, -float(i)) for i, piece in enumerate(pieces)]
+    # TrainerSpec.model_type, and NormalizerSpec.precompiled_charsmap; by default spaces
+    # are as NLLB has them.
+    trainer = b"\x18\x02"
+    normalizer = b"\x12" + _encode_varint(len(charsmap)) + charsmap
+    for number, message in ((b"\x12", trainer), (b"\x1a", normalizer)):
+        parts.append(number + _encode_varint(len(message)) + message)
+    return b"".join(parts)
+
+
 def _encode_piece(text: str, score: float, kind: int = NORMAL) -> bytes:
     """Returns `ModelProto.pieces` with one piece, in the protocol buffers' format.
 
@@ -111,9 +130,9 @@ def _encode_piece(text: str, score: float, kind: int = NORMAL) -> bytes:
     least as new as they are.
     """
     encoded = text.encode()
-    message = bytes([0x0A, len(encoded)]) + encoded
+    message = b"\x0a" + _encode_varint(len(encoded)) + encoded
     message += b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
-    return bytes([0x0A, len(message)]) + message
+    return b"\x0a" + _encode_varint(len(message)) + message
 
 
 class _Field(NamedTuple):

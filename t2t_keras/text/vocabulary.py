@@ -23,6 +23,7 @@ from t2t_keras.files.paths import expand
 from t2t_keras.typing import Tensor
 
 if TYPE_CHECKING:
+    from t2t_keras.text.language_tags import LanguageTags
     from t2t_keras.text.piece_table import PieceTable
 
 PAD_ID = 0
@@ -40,6 +41,30 @@ class Vocabulary(abc.ABC):
     @property
     def source(self) -> "Vocabulary":
         """The vocabulary of sources."""
+        return self
+
+    @property
+    def languages(self) -> "LanguageTags | None":
+        """Languages of a multilingual model, and the pair of its texts; else None."""
+        return None
+
+    @property
+    def tag_id(self) -> int | None:
+        """Id of the piece of the language that begins texts; None without languages."""
+        return None
+
+    def with_languages(self, source: str | None, target: str | None) -> "Vocabulary":
+        """Returns the vocabulary of texts of another pair of languages.
+
+        Without languages it is this vocabulary, whatever the pair.
+
+        Args:
+            source: Code of the language of sources. Default: that of this vocabulary.
+            target: The same of targets.
+
+        Raises:
+            UserError: If a multilingual model has no such language.
+        """
         return self
 
     @property
@@ -178,6 +203,8 @@ class Vocabulary(abc.ABC):
     def marked_pieces(self, ids: Iterable[int]) -> list[str]:
         """Returns the piece of each id with "▁" for a space, to count words.
 
+        The piece of a language is "".
+
         Args:
             ids: Integers in [0, size).
         """
@@ -199,7 +226,10 @@ class Vocabulary(abc.ABC):
 
     @abc.abstractmethod
     def _tokenize_in_graph(self, texts: Tensor) -> Tensor:
-        """Returns ids without EOS_ID, [N, (length)] int32, of normalized [N] string."""
+        """Returns ids without EOS_ID, [N, (length)] int32, of normalized [N] string.
+
+        The pieces of languages are not among them.
+        """
 
     @abc.abstractmethod
     def _build_piece_table(self) -> "PieceTable":
@@ -209,11 +239,24 @@ class Vocabulary(abc.ABC):
     def _piece_table(self) -> "PieceTable":
         return self._build_piece_table()
 
-    def encode_in_graph(self, texts: Tensor) -> Tensor:
+    def tags_in_graph(self, codes: Tensor) -> Tensor:
+        """Returns the ids of the pieces of languages, for a multilingual model.
+
+        Args:
+            codes: [N] string, codes of languages; "" for that of the vocabulary.
+
+        Returns:
+            [N] int32; PAD_ID where the model does not have the language.
+        """
+        raise NotImplementedError("A vocabulary without languages has no tags.")
+
+    def encode_in_graph(self, texts: Tensor, tags: Tensor | None = None) -> Tensor:
         """Returns the ids that `encode` gives, for each of a batch of texts.
 
         Args:
             texts: [N] string, of any bytes.
+            tags: [N] int32, the id with which each text begins, unless it is empty;
+                from `tags_in_graph`. Default: `tag_id`.
 
         Returns:
             [N, (length)] int32 RaggedTensor, EOS_ID last in every row.
@@ -230,6 +273,12 @@ class Vocabulary(abc.ABC):
                 "put it in a list, or use `encode`."
             )
         pieces = self._tokenize_in_graph(self.normalize_in_graph(texts))
+        if tags is None and self.tag_id is not None:
+            tags = tf.fill(tf.shape(texts), self.tag_id)
+        if tags is not None:
+            is_text_N1 = pieces.row_lengths()[:, None] > 0
+            tags = tf.ragged.boolean_mask(tags[:, None], is_text_N1)
+            pieces = tf.concat([tags, pieces], axis=1)
         # Appended here, not by a tokenizer: see `SubwordVocabulary.tokenizer`.
         eos = tf.fill([pieces.nrows(), 1], tf.constant(EOS_ID, tf.int32))
         return tf.concat([pieces, tf.RaggedTensor.from_tensor(eos)], axis=1)
@@ -252,7 +301,9 @@ class Vocabulary(abc.ABC):
         return self._piece_table.spell(text_ids)
 
     def pieces_in_graph(self, ids: Tensor) -> Tensor:
-        """Returns what `pieces` does for each row, [N, L] string; "" for padding.
+        """Returns what `pieces` does for each row, [N, L] string.
+
+        The name of padding, and that of a language, is "".
 
         Uses core TensorFlow ops only.
 

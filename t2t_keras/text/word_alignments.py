@@ -139,13 +139,17 @@ def word_numbers(pieces: Sequence[str]) -> list[int]:
 
     Args:
         pieces: Pieces of a sentence, with "▁" for a space, without its end. A piece
-            of several words counts for the first, a single space for the next.
+            of several words counts for the first, a single space for the next; that of
+            a language, "", has the number -1.
     """
     # A vocabulary writes a space before the first word, or does not.
-    starts_with_space = bool(pieces) and pieces[0].startswith(_SPACE)
+    starts_with_space = next(filter(None, pieces), "").startswith(_SPACE)
     number = -1 if starts_with_space else 0
     numbers = []
     for piece in pieces:
+        if not piece:
+            numbers.append(-1)
+            continue
         leading, spaces = count_spaces(piece)
         numbers.append(number + leading)
         number += spaces
@@ -167,7 +171,7 @@ def link_words(
             left out.
         source_words: Number of the word of each source piece; a negative one belongs to
             no word.
-        target_words: Number of the word of each target piece.
+        target_words: The same of each target piece.
     """
     if max(source_words, default=-1) < 0:
         return []
@@ -180,7 +184,8 @@ def link_words(
         range(len(target_words)), target_words.__getitem__
     ):
         mean_I = sums_TI[[*group]].mean(axis=0)
-        links.append((int(mean_I.argmax()), word))
+        if word >= 0:
+            links.append((int(mean_I.argmax()), word))
     return sorted(links)
 
 

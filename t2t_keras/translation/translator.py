@@ -16,7 +16,8 @@ from t2t_keras.text.reading import PlainTextAdapter, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import Vocabulary
 
 # Further arguments are `prefixes` [B, P] int32 and `seeds`, a list of B numbers, if
-# `Translator.translate` is called with them.
+# `Translator.translate` is called with them, and `first_tokens`, B ids, if the
+# vocabulary has languages.
 Search = Callable[..., BeamSearchResult]
 
 
@@ -163,6 +164,8 @@ class Translator:
                 most = len(sources[i]) + self._extra_length - 1
                 if len(options["prefixes"][i]) > most:
                     raise _prefix_error(options["prefixes"][i], most, numbers[i])
+        if self._vocabulary.tag_id is not None:
+            options["first_tokens"] = [self._vocabulary.tag_id] * len(lines)
         if seed is not None:
             options["seeds"] = [line_seed(seed, number) for number in numbers]
 

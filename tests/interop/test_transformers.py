@@ -14,7 +14,7 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
-from t2t_keras.interop.marian_mt.settings import STACKS
+from t2t_keras.interop.transformers.marian_settings import STACKS
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training.imported_run import write_model_dir
 from t2t_keras.settings.decoding_config import DecodingConfig

@@ -87,17 +87,21 @@ class PieceSpaces:
     Attributes:
         leading: [V] int64, spaces at the begin of each piece.
         total: [V] int64, all of its spaces.
+        is_tag: [V] bool, whether it is that of a language, which is part of no word.
     """
 
     leading: np.ndarray
     total: np.ndarray
+    is_tag: np.ndarray
 
     @classmethod
     def from_vocabulary(cls, vocabulary: Vocabulary) -> "PieceSpaces":
         """Returns the numbers for the pieces of a vocabulary."""
         pieces = vocabulary.marked_pieces(range(vocabulary.size))
         counts = [*map(count_spaces, pieces)]
-        return cls(*np.array(counts, np.int64).T)
+        is_tag = np.array([not piece for piece in pieces])
+        leading, total = np.array(counts, np.int64).T
+        return cls(leading, total, is_tag)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,8 +173,10 @@ def _word_keys(
     """
     leading, total = spaces.leading[tokens], spaces.total[tokens]
     before = np.cumsum(total) - total
-    # The first word has the number 0, with a space before it or without.
-    origin = before[starts] + (leading[starts] > 0)
+    # The first word has the number 0, with a space before it or without. A language
+    # before it has -1.
+    first = starts + spaces.is_tag[tokens[starts]]
+    origin = before[first] + (leading[first] > 0)
     keys = before + leading - np.repeat(origin, lengths)
     keys[starts + lengths - 1] = _MOST_WORDS - 1  # EOS
     return keys + np.repeat(np.arange(len(lengths)) * _MOST_WORDS, lengths)

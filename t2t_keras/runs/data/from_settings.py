@@ -318,8 +318,14 @@ def _repeat_pairs(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextC
 
 
 def load_vocabulary_file(config: DataConfig) -> Vocabulary:
-    """Returns the vocabulary of --vocabulary_file, which must have the user symbols."""
+    """Returns the vocabulary of --vocabulary_file, which must have the user symbols.
+
+    That of a multilingual model is for the languages of the settings.
+    """
     vocabulary = load_vocabulary(config.require("vocabulary_file"))
+    vocabulary = vocabulary.with_languages(
+        config.source_language, config.target_language
+    )
     for symbol in config.user_symbols:
         vocabulary.source.symbol_ids(symbol, "user_symbols")
     return vocabulary

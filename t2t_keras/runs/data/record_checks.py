@@ -68,7 +68,9 @@ def check_settings(
         if _unordered(name, made_with[name]) != _unordered(name, current[name])
     ]
     if config.vocabulary_file:
-        sha256 = load_vocabulary(config.vocabulary_file).sha256
+        languages = config.source_language, config.target_language
+        vocabulary = load_vocabulary(config.vocabulary_file).with_languages(*languages)
+        sha256 = vocabulary.sha256
         if sha256 != vocabulary_sha256:
             rows.append(
                 f"  --vocabulary_file: SHA-256 {vocabulary_sha256[:12]}… in the "

@@ -37,10 +37,12 @@ def check_vocabulary_file(
 
     The one that the run was started with may be gone, since the run has a copy.
     """
-    is_known = path == model_dir.config().data.vocabulary_file
+    data = model_dir.config().data
+    is_known = path == data.vocabulary_file
     if not path or (is_known and not os.path.exists(path)):
         return
-    sha256 = load_vocabulary(path).sha256
+    languages = data.source_language, data.target_language
+    sha256 = load_vocabulary(path).with_languages(*languages).sha256
     if sha256 != vocabulary.sha256:
         raise UserError(
             f"{path} (--vocabulary_file) is not the vocabulary of the run in "

@@ -262,7 +262,9 @@ def _open_vocabulary(
         )
         run_checks.check_vocabulary_file(config.vocabulary_file, vocabulary, model_dir)
         return vocabulary
-    return None if config.vocabulary_file else default
+    if config.vocabulary_file or default is None:
+        return None
+    return default.with_languages(config.source_language, config.target_language)
 
 
 def _tokenize_text(

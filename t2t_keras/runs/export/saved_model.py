@@ -15,6 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, is_given
 from t2t_keras.decoding.transformer_search import (
     search_translations,
     target_log_probs,
@@ -29,6 +31,7 @@ from t2t_keras.runs.models import TrainedModel, longest_source, search_settings
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.ids_module import (
     IdsModule,
+    Search,
     ServedModel,
     buckets_up_to,
     compile_search,
@@ -51,6 +54,7 @@ from t2t_keras.serving.export.validation import (
     read_meta_graph,
     validate,
 )
+from t2t_keras.typing import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -254,6 +258,8 @@ def build_served_model(
         extra_length=extra_length,
         shortlist=trained.shortlist,
     )
+    if trained.vocabulary.tag_id is not None:
+        search = _with_first_token(search, trained.vocabulary.tag_id)
     weights: list[tf.Variable] = [
         weight.value
         for each in (trained, *trained.others)
@@ -263,7 +269,30 @@ def build_served_model(
         weights += trained.shortlist.weights
     return ServedModel(
         compile_search(search, buckets) if buckets else search,
-        functools.partial(target_log_probs, model),
+        functools.partial(
+            target_log_probs,
+            model,
+            first_is_given=trained.vocabulary.languages is not None,
+        ),
         functools.partial(attention_maps, trained.model),
         weights,
     )
+
+
+def _with_first_token(search: Search, first_token: int) -> Search:
+    """Returns a search whose translations begin with a token, unless options say so."""
+
+    def search_after_first(
+        source: Tensor,
+        settings: BeamSearchSettings,
+        *,
+        options: RowOptions | None = None,
+        growing: bool = True,
+    ) -> BeamSearchResult:
+        options = RowOptions() if options is None else options
+        if not is_given(options.first_tokens):
+            first_B = tf.fill([axis_size(source, 0)], first_token)
+            options = options._replace(first_tokens=first_B)
+        return search(source, settings, options=options, growing=growing)
+
+    return search_after_first

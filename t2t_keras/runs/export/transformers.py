@@ -9,13 +9,13 @@ from keras import ops
 from t2t_keras.errors import UserError
 from t2t_keras.files.versions import new_version, next_version
 from t2t_keras.interop.imported_weights import load_weights
-from t2t_keras.interop.marian_mt.reader import read_transformers
-from t2t_keras.interop.marian_mt.writer import (
+from t2t_keras.interop.transformers.marian_writer import (
     check_expressible,
     find_differences,
     tokenizer_files,
     write_marian_mt,
 )
+from t2t_keras.interop.transformers.reader import read_transformers
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.models import TrainedModel

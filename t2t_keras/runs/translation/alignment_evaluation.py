@@ -96,7 +96,9 @@ def _align(values: Mapping[str, Any]) -> AlignmentScores | None:
         model_dir, values["split"], values["source"], values["reference"]
     )
     pairs = list(zip(test_set.source, test_set.references, strict=True))
-    trained = load_trained(model_dir, values["checkpoint"])
+    trained = load_trained(model_dir, values["checkpoint"]).for_languages(
+        values["source_language"], values["target_language"]
+    )
     aligner = WordAligner(trained, values["alignment_heads"])
     # Read first: a mistake in the file is reported before the model computes.
     gold = values["gold_alignments"]

@@ -29,14 +29,17 @@ def check(
     ensemble_with: Paths = (),
     shortlist: str | os.PathLike[str] | None = None,
     shortlist_size: int | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> None:
     """Checks what `load` is given as far as possible without importing TensorFlow.
 
-    The checkpoint is not looked for.
+    The checkpoint is not looked for, and the model's languages are not read.
 
     Raises:
         UserError: As `check_members`; or if the shortlist's file or size is wrong.
     """
+    del source_language, target_language
     check_members(model_dir, ensemble_with)
     check_shortlist(shortlist, shortlist_size)
 
@@ -143,6 +146,8 @@ def load(
     ensemble_with: Paths = (),
     shortlist: str | os.PathLike[str] | None = None,
     shortlist_size: int | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     task: Any = None,
 ):
     """Returns the `TrainedModel` of a run, with those that it translates with.
@@ -153,11 +158,14 @@ def load(
         ensemble_with: Other model directories, or folders of checkpoints.
         shortlist: File that restricts the tokens of a search; see `lexicon`.
         shortlist_size: Number of tokens that it leaves for a sentence.
+        source_language: Language to translate from. Default: that of the run.
+        target_language: The same of the language to translate to.
         task: Default: the task of the run's target language.
 
     Raises:
-        UserError: As `check`, `load_trained` and `read_lexicon`; or if the size of the
-            shortlist leaves only special ids.
+        UserError: As `check`, `load_trained`, `read_lexicon` and
+            `TrainedModel.for_languages`; or if the size of the shortlist leaves only
+            special ids.
     """
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.runs.models import load_trained
@@ -169,7 +177,8 @@ def load(
         for each in find_checkpoints(ensemble_with)
     ]
     trained = dataclasses.replace(first, others=tuple(others))
-    return _with_shortlist(trained, shortlist, shortlist_size)
+    trained = _with_shortlist(trained, shortlist, shortlist_size)
+    return trained.for_languages(source_language, target_language)
 
 
 def _with_shortlist(
@@ -205,6 +214,8 @@ class LastLoaded:
         ensemble_with: Paths = (),
         shortlist: str | os.PathLike[str] | None = None,
         shortlist_size: int | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         task: Any = None,
     ):
         """Returns what the function `load` does, loaded again only if a file differs.
@@ -227,7 +238,7 @@ class LastLoaded:
         if self._trained is None or self._files != files:
             self._trained = None  # frees its memory before another is loaded
             self._trained = load(
-                model_dir, path, paths[1:], shortlist, shortlist_size, task
+                model_dir, path, paths[1:], shortlist, shortlist_size, task=task
             )
             self._files = files
-        return self._trained
+        return self._trained.for_languages(source_language, target_language)

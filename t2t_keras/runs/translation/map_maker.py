@@ -70,13 +70,15 @@ def map_sentence(
         # The model's own output: a parser's symbols, not a tree.
         decoding = trained.config.decoding
         translator = trained.keep(
-            ("attention", decoding),
+            ("attention", decoding, trained.languages),
             lambda: models.build_translator(
                 trained.model, trained.vocabulary, decoding
             ),
         )
         target = translator.translate([source])[0].text
-    make_maps = trained.keep("attention", lambda: MapMaker(trained))
+    make_maps = trained.keep(
+        ("attention", trained.languages), lambda: MapMaker(trained)
+    )
     [(maps, _)] = make_maps([source], [target])
     return maps
 

@@ -62,7 +62,13 @@ def score_pairs(
     ]
     compute = trained.keep(
         "score",
-        lambda: models.trace_on_ids(functools.partial(target_log_probs, trained.model)),
+        lambda: models.trace_on_ids(
+            functools.partial(
+                target_log_probs,
+                trained.model,
+                first_is_given=trained.vocabulary.languages is not None,
+            )
+        ),
     )
     scores: dict[int, PairScore] = {}
     lengths = [max(len(source), len(target)) for source, _, target, _ in tokenized]

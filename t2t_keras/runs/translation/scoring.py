@@ -178,6 +178,7 @@ def read_test_set(
     source: Paths = (),
     reference: Paths = (),
     task: Task | None = None,
+    languages: tuple[str, str] | None = None,
 ) -> TestSet:
     """Returns a split of the run's own corpus, or the sentence pairs of files.
 
@@ -189,12 +190,16 @@ def read_test_set(
             .mrg holds trees.
         reference: Files with the references.
         task: Default: the task of the run's target language.
+        languages: Codes of source and target language. Default: those of the run. The
+            run's own corpus has no other.
 
     Raises:
         UserError: If the split is missing, or a file cannot be used.
     """
     config = model_dir.config()
-    task = task or task_for(config.data.target_language)
+    own = config.data.source_language, config.data.target_language
+    languages = languages or own
+    task = task or task_for(languages[1])
     source, reference = _path_names(source), _path_names(reference)
     if reference and not source:
         raise UserError("--source and --reference belong together; one is missing.")
@@ -204,13 +209,19 @@ def read_test_set(
             f"--split must be one of {', '.join(splits)}. Received: {split}."
             f"{did_you_mean(str(split), splits)}"
         )
+    if not source and languages != own:
+        raise UserError(
+            f"The corpus of the run in {model_dir.path} is from {own[0]} to {own[1]}. "
+            "Give --source and --reference with other languages. Received: "
+            f"{languages[0]} and {languages[1]}"
+        )
     if source:
-        _check_files(source, config.data.target_language)
+        _check_files(source, languages[1])
         split = "test"
         corpus = open_corpus(
             files={split: (source, reference)},
-            source_language=config.data.source_language,
-            target_language=config.data.target_language,
+            source_language=languages[0],
+            target_language=languages[1],
             read_trees=task.read_trees,
             columns=config.data.columns,
         )
@@ -314,7 +325,7 @@ def score(
     score = _task_of(trained, tokenize).scorer(cutoff_length)
     # Words in the sentences of a test set are already separated by blanks.
     translator = trained.keep(
-        ("evaluate", decoding),
+        ("evaluate", decoding, trained.languages),
         lambda: models.build_translator(
             trained.search_model,
             trained.vocabulary,

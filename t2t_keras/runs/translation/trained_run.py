@@ -1,13 +1,14 @@
 """The models of a training run in use: translation, scores, alignments, attention."""
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import keras
 
@@ -84,6 +85,23 @@ class TrainedRun:
         self._class_name = None if model in (None, Transformer) else class_name(model)
         self._log = log
         self._models = ensembles.LastLoaded()
+        self._languages: tuple[str | None, str | None] = (None, None)
+
+    def for_languages(
+        self, source: str | None = None, target: str | None = None
+    ) -> Self:
+        """Returns the run of a multilingual model, between two of its languages.
+
+        Both have one loaded model. Methods raise `UserError` if the model does not
+        translate between these languages.
+
+        Args:
+            source: Code of the language to translate from. Default: that of the run.
+            target: The same of the language to translate to.
+        """
+        run = copy.copy(self)
+        run._languages = source, target
+        return run
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -257,8 +275,18 @@ class TrainedRun:
         saves = not (output or source or ensemble_with or shortlist or tokenize)
         if saves:
             self.model_dir.check_writable()
+        data = self.settings.data
+        source_language, target_language = self._languages
         test_set = scoring.read_test_set(
-            self.model_dir, split, source, reference, self._task
+            self.model_dir,
+            split,
+            source,
+            reference,
+            self._task,
+            (
+                source_language or data.source_language,
+                target_language or data.target_language,
+            ),
         )
         trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
         of_scores = scoring.warnings_of_scores(trained, test_set, tokenize)
@@ -315,7 +343,13 @@ class TrainedRun:
                 f"the Run with that class. Received: model={self._class_name}"
             )
         return self._models.load(
-            self.path, checkpoint, ensemble_with, shortlist, shortlist_size, self._task
+            self.path,
+            checkpoint,
+            ensemble_with,
+            shortlist,
+            shortlist_size,
+            *self._languages,
+            task=self._task,
         )
 
     def _each(self, lines: Iterator[TranslatedLine]) -> Iterator[TranslatedLine]:
@@ -336,6 +370,6 @@ class TrainedRun:
         request.check_search(search)
         decoding = self.settings.decoding.override(**search)
         return trained.keep(
-            ("translate", decoding, request),
+            ("translate", decoding, request, trained.languages),
             lambda: LineTranslator(trained, decoding, request),
         )

@@ -128,4 +128,5 @@ class WordAligner:
 
 def build_aligner(trained: models.TrainedModel, heads: str | None) -> WordAligner:
     """Returns the aligner of a model, which traces its graph once."""
-    return trained.keep(("align", heads), lambda: WordAligner(trained, heads))
+    key = "align", heads, trained.languages
+    return trained.keep(key, lambda: WordAligner(trained, heads))

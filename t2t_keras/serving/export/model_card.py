@@ -38,7 +38,7 @@ def write_model_card(version: Path, metadata: Mapping[str, Any]) -> None:
                 "inputs": _describe_tensors(definition.inputs),
                 "outputs": _describe_tensors(definition.outputs),
                 "defaults": {
-                    key: tf.make_ndarray(value).item()
+                    key: _default(value)
                     for key, value in sorted(definition.defaults.items())
                 },
             }
@@ -58,6 +58,12 @@ def write_model_card(version: Path, metadata: Mapping[str, Any]) -> None:
     }
     (version / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
     (version / READABLE).write_text(_to_markdown(card), encoding="utf-8")
+
+
+def _default(value: Any) -> Any:
+    """Returns the default of an input, a scalar, as a JSON value."""
+    scalar = tf.make_ndarray(value).item()
+    return scalar.decode() if isinstance(scalar, bytes) else scalar
 
 
 def _describe_tensors(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -9,11 +9,12 @@ output length.
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from t2t_keras.decoding.search_state import BeamSearchResult
+from t2t_keras.decoding.search_state import IMPOSSIBLE, BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, length_penalty
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.ids_module import (
@@ -38,6 +39,36 @@ from t2t_keras.text.reading import (
 )
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, Vocabulary
 from t2t_keras.typing import Tensor
+
+_LANGUAGE_SPECS = tuple(
+    tf.TensorSpec(None, tf.string, name=name)
+    for name in (signature.SOURCE_LANGUAGE, signature.TARGET_LANGUAGE)
+)
+
+
+class _Languages(NamedTuple):
+    """Codes of the languages of a request, as it has them: scalars or [B] string."""
+
+    source: Tensor
+    target: Tensor
+
+
+class _ReadSources(NamedTuple):
+    """Sources of a request, and what their languages determine.
+
+    Attributes:
+        text: [B] string, the sources as text.
+        read: The same as ids; those of unknown languages are empty.
+        options: Options of the search, with the first tokens of translations.
+        target_tags: [B] int32, ids that begin targets; None for those of the model.
+        is_known: [B] bool, whether the model has both languages of a text.
+    """
+
+    text: Tensor
+    read: EncodedTexts
+    options: RowOptions | None
+    target_tags: Tensor | None
+    is_known: Tensor
 
 
 class TranslatorModule(IdsModule):
@@ -80,20 +111,52 @@ class TranslatorModule(IdsModule):
             for name in (signature.SOURCE, signature.TARGET)
         ]
         self.translate = traced(self._translate, text)
-        self.nbest = traced(self._nbest, text)
+        self.nbest = self._with_languages(self._nbest, text)
         self.translate_with_options = self._build_translate_with_options(text)
-        self.score = traced(self._score, *pair)
-        self.attention = traced(self._attention, *pair)
+        self.score = self._with_languages(self._score, *pair)
+        self.attention = self._with_languages(self._attention, *pair)
         self._sampling = sampling
         self.sample = self.translate_with_prefix = None
         if sampling is not None:
             seed = tf.TensorSpec([None], tf.int64, name=signature.SEED)
-            self.sample = traced(self._sample, text, seed)
+            self.sample = self._with_languages(self._sample, text, seed)
         if with_prefix:
             prefix = tf.TensorSpec([None], tf.string, name=signature.PREFIX)
-            self.translate_with_prefix = traced(
+            self.translate_with_prefix = self._with_languages(
                 self._translate_with_prefix, text, prefix
             )
+
+    def _with_languages(
+        self, compute: Callable[..., Outputs], *specs: tf.TensorSpec
+    ) -> Any:
+        """Returns a traced function that also takes languages, if the model has some.
+
+        Args:
+            compute: Function of one or two tensors, then `_Languages` or None.
+            specs: Specs of these tensors.
+        """
+        if self._vocabulary.languages is None:
+            return traced(lambda *tensors: compute(*tensors, None), *specs)
+        # A default must be a tensor, or the export would not contain it.
+        own = tf.constant("")
+
+        def of_one(
+            first: Tensor,
+            source_language: Tensor = own,
+            target_language: Tensor = own,
+        ) -> Outputs:
+            return compute(first, _Languages(source_language, target_language))
+
+        def of_two(
+            first: Tensor,
+            second: Tensor,
+            source_language: Tensor = own,
+            target_language: Tensor = own,
+        ) -> Outputs:
+            return compute(first, second, _Languages(source_language, target_language))
+
+        function = of_one if len(specs) == 1 else of_two
+        return traced(function, *specs, *_LANGUAGE_SPECS)
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions to save as signatures, by name."""
@@ -112,12 +175,33 @@ class TranslatorModule(IdsModule):
         }
 
     def _translate(self, text: Tensor) -> Outputs:
-        text = self._source(check_texts(text, signature.TEXT))
-        read = self._sources.read_in_graph(text)
-        return self._best_outputs(self._best(read.ids), read, text)
+        sources = self._read(text, None)
+        return self._best_outputs(self._best(sources.read.ids), sources)
 
-    def _source(self, lines: Tensor) -> Tensor:
-        return self._text_adapter.source_in_graph(lines)
+    def _read(
+        self,
+        lines: Tensor,
+        languages: _Languages | None,
+        reader: TextReader | None = None,
+        name: str = signature.TEXT,
+    ) -> _ReadSources:
+        """Returns lines [B] string as sources; `reader` is by default that of texts."""
+        reader = self._sources if reader is None else reader
+        text = self._text_adapter.source_in_graph(check_texts(lines, name))
+        if languages is None:
+            known_B = tf.ones_like(text, tf.bool)
+            return _ReadSources(text, reader.read_in_graph(text), None, None, known_B)
+        each, vocabulary = tf.shape(text), self._vocabulary
+        source_tags_B = vocabulary.source.tags_in_graph(
+            check_option(languages.source, each, signature.SOURCE_LANGUAGE)
+        )
+        target_tags_B = vocabulary.tags_in_graph(
+            check_option(languages.target, each, signature.TARGET_LANGUAGE)
+        )
+        known_B = (source_tags_B != PAD_ID) & (target_tags_B != PAD_ID)
+        read = reader.read_in_graph(tf.where(known_B, text, ""), source_tags_B)
+        options = RowOptions(first_tokens=target_tags_B)
+        return _ReadSources(text, read, options, target_tags_B, known_B)
 
     def _answers(self, text: Tensor, tokens_BNL: Tensor) -> Tensor:
         """Returns N answers to the user for each text, [B, N] string."""
@@ -128,67 +212,82 @@ class TranslatorModule(IdsModule):
             self._sources.truncate_in_graph(text), targets_BN
         )
 
-    def _best_outputs(
-        self, result: BeamSearchResult, read: EncodedTexts, text: Tensor
-    ) -> Outputs:
+    def _best_outputs(self, result: BeamSearchResult, sources: _ReadSources) -> Outputs:
         """Returns the outputs of the signatures that return one translation."""
         # An empty text stays empty; the model would make up a translation.
-        empty_B = read.lengths <= 1
-        translation_B = self._answers(text, result.tokens[:, :1])[:, 0]
+        empty_B = sources.read.lengths <= 1
+        translation_B = self._answers(sources.text, result.tokens[:, :1])[:, 0]
+        scores_B = tf.where(empty_B, 0.0, result.scores[:, 0])
         return {
             signature.TRANSLATION: tf.where(empty_B, "", translation_B),
-            signature.SCORE: tf.where(empty_B, 0.0, result.scores[:, 0]),
-            signature.TRUNCATED: read.truncated,
+            signature.SCORE: tf.where(sources.is_known, scores_B, IMPOSSIBLE),
+            signature.TRUNCATED: sources.read.truncated,
         }
 
-    def _nbest(self, text: Tensor) -> Outputs:
-        text = self._source(check_texts(text, signature.TEXT))
-        read = self._sources.read_in_graph(text)
+    def _nbest(self, text: Tensor, languages: _Languages | None) -> Outputs:
+        sources = self._read(text, languages)
         settings = dataclasses.replace(self._settings, n_best=self._limits.n_best)
-        result = self._model.search(read.ids, settings)
-        return self._several_outputs(result, read, text)
+        result = self._search(sources, settings)
+        return self._several_outputs(result, sources)
 
-    def _sample(self, text: Tensor, seed: Tensor) -> Outputs:
-        text = self._source(check_texts(text, signature.TEXT))
-        read = self._sources.read_in_graph(text)
+    def _search(
+        self,
+        sources: _ReadSources,
+        settings: BeamSearchSettings,
+        **options: Tensor,
+    ) -> BeamSearchResult:
+        """Returns the result of a search with further options of each row, if any."""
+        row_options = sources.options
+        if options:
+            row_options = (row_options or RowOptions())._replace(**options)
+        return self._model.search(sources.read.ids, settings, options=row_options)
+
+    def _sample(
+        self, text: Tensor, seed: Tensor, languages: _Languages | None
+    ) -> Outputs:
+        sources = self._read(text, languages)
         seeds_B = check_option(seed, tf.shape(text), signature.SEED)
         n_best = self._limits.n_best
         settings = dataclasses.replace(
             self._settings, beam_size=n_best, n_best=n_best, sampling=self._sampling
         )
-        options = RowOptions(seeds=seeds_B)
-        result = self._model.search(read.ids, settings, options=options)
-        return self._several_outputs(result, read, text)
+        result = self._search(sources, settings, seeds=seeds_B)
+        return self._several_outputs(result, sources)
 
-    def _translate_with_prefix(self, text: Tensor, prefix: Tensor) -> Outputs:
-        text = self._source(check_texts(text, signature.TEXT))
-        read = self._sources.read_in_graph(text)
+    def _translate_with_prefix(
+        self, text: Tensor, prefix: Tensor, languages: _Languages | None
+    ) -> Outputs:
+        sources = self._read(text, languages)
         prefix = check_texts(prefix, signature.PREFIX)
         prefixes = self._targets.read_in_graph(
-            check_option(prefix, tf.shape(text), signature.PREFIX)
+            check_option(prefix, tf.shape(text), signature.PREFIX), sources.target_tags
         )
         ids_BP = tf.where(prefixes.ids == EOS_ID, PAD_ID, prefixes.ids)
-        options = RowOptions(prefixes=ids_BP)
-        result = self._model.search(read.ids, self._settings, options=options)
+        result = self._search(sources, self._settings, prefixes=ids_BP)
+        read = sources.read
         # At the limit of its length a translation ends, even within its prefix.
         is_short_B = (result.lengths[:, 0] < prefixes.lengths) & (read.lengths > 1)
         truncated_B = read.truncated | prefixes.truncated | is_short_B
-        return self._best_outputs(result, read._replace(truncated=truncated_B), text)
+        read = read._replace(truncated=truncated_B)
+        return self._best_outputs(result, sources._replace(read=read))
 
     def _several_outputs(
-        self, result: BeamSearchResult, read: EncodedTexts, text: Tensor
+        self, result: BeamSearchResult, sources: _ReadSources
     ) -> Outputs:
         """Returns the outputs of the signatures that return N translations."""
         n_best = self._limits.n_best
-        texts_BN = self._answers(text, result.tokens)
-        empty_B1 = read.lengths[:, None] <= 1
+        texts_BN = self._answers(sources.text, result.tokens)
+        empty_B1 = sources.read.lengths[:, None] <= 1
         # An empty text has one translation, with probability 1.
-        empty_scores_N = tf.constant([0.0] + [float("-inf")] * (n_best - 1))
+        empty_scores_N = tf.constant([0.0] + [IMPOSSIBLE] * (n_best - 1))
+        scores_BN = tf.where(empty_B1, empty_scores_N, result.scores)
         return {
             signature.TRANSLATIONS: tf.where(empty_B1, "", texts_BN),
-            signature.SCORES: tf.where(empty_B1, empty_scores_N, result.scores),
+            signature.SCORES: tf.where(
+                sources.is_known[:, None], scores_BN, IMPOSSIBLE
+            ),
             signature.LENGTHS: tf.where(empty_B1, 0, result.lengths),
-            signature.TRUNCATED: read.truncated,
+            signature.TRUNCATED: sources.read.truncated,
         }
 
     def _build_translate_with_options(self, text_spec: tf.TensorSpec) -> Any:
@@ -204,42 +303,69 @@ class TranslatorModule(IdsModule):
         widest = max(limits.beam_size, settings.beam_size)
         wide = dataclasses.replace(settings, beam_size=widest)
 
+        def search(
+            text: Tensor,
+            options: tuple[Tensor, Tensor, Tensor],
+            languages: _Languages | None,
+        ) -> Outputs:
+            sources = self._read(text, languages)
+            each = tf.shape(text)
+            names = signature.BEAM_SIZE, signature.ALPHA, signature.MAX_LENGTH
+            beams_B, alphas_B, lengths_B = (
+                check_option(option, each, name)
+                for option, name in zip(options, names, strict=True)
+            )
+            is_number_B = ~tf.math.is_nan(alphas_B)
+            alphas_B = tf.where(is_number_B, alphas_B, settings.alpha)
+            result = self._search(
+                sources,
+                wide,
+                beam_sizes=tf.clip_by_value(beams_B, 1, widest),
+                alphas=tf.clip_by_value(alphas_B, 0.0, MAX_ALPHA),
+                max_lengths=tf.clip_by_value(lengths_B, 1, limits.target_length),
+            )
+            return self._best_outputs(result, sources)
+
         def translate_with_options(
             text: Tensor,
             beam_size: Tensor = default_beam_size,
             alpha: Tensor = default_alpha,
             max_length: Tensor = default_length,
         ) -> Outputs:
-            text = self._source(check_texts(text, signature.TEXT))
-            read = self._sources.read_in_graph(text)
-            each = tf.shape(text)
-            beams_B = check_option(beam_size, each, signature.BEAM_SIZE)
-            alphas_B = check_option(alpha, each, signature.ALPHA)
-            lengths_B = check_option(max_length, each, signature.MAX_LENGTH)
-            is_number_B = ~tf.math.is_nan(alphas_B)
-            alphas_B = tf.where(is_number_B, alphas_B, settings.alpha)
-            options = RowOptions(
-                beam_sizes=tf.clip_by_value(beams_B, 1, widest),
-                alphas=tf.clip_by_value(alphas_B, 0.0, MAX_ALPHA),
-                max_lengths=tf.clip_by_value(lengths_B, 1, limits.target_length),
-            )
-            result = self._model.search(read.ids, wide, options=options)
-            return self._best_outputs(result, read, text)
+            return search(text, (beam_size, alpha, max_length), None)
 
-        any_shape = tf.TensorShape(None)
         specs = [
-            tf.TensorSpec(any_shape, tf.int32, name=signature.BEAM_SIZE),
-            tf.TensorSpec(any_shape, tf.float32, name=signature.ALPHA),
-            tf.TensorSpec(any_shape, tf.int32, name=signature.MAX_LENGTH),
+            tf.TensorSpec(None, tf.int32, name=signature.BEAM_SIZE),
+            tf.TensorSpec(None, tf.float32, name=signature.ALPHA),
+            tf.TensorSpec(None, tf.int32, name=signature.MAX_LENGTH),
         ]
-        return traced(translate_with_options, text_spec, *specs)
+        if self._vocabulary.languages is None:
+            return traced(translate_with_options, text_spec, *specs)
+        own = tf.constant("")
 
-    def _score(self, source: Tensor, target: Tensor) -> Outputs:
+        def translate_with_languages(
+            text: Tensor,
+            beam_size: Tensor = default_beam_size,
+            alpha: Tensor = default_alpha,
+            max_length: Tensor = default_length,
+            source_language: Tensor = own,
+            target_language: Tensor = own,
+        ) -> Outputs:
+            languages = _Languages(source_language, target_language)
+            return search(text, (beam_size, alpha, max_length), languages)
+
+        return traced(translate_with_languages, text_spec, *specs, *_LANGUAGE_SPECS)
+
+    def _score(
+        self, source: Tensor, target: Tensor, languages: _Languages | None
+    ) -> Outputs:
         source, target = check_pairs(source, target)
-        sources = self._sources.read_in_graph(self._source(source))
-        targets = self._targets.read_in_graph(target)
+        read = self._read(source, languages, name=signature.SOURCE)
+        sources = read.read
+        targets = self._targets.read_in_graph(target, read.target_tags)
         log_probs_BT = self._model.target_log_probs(sources.ids, targets.ids)
         log_prob_B = tf.reduce_sum(log_probs_BT, axis=1)
+        log_prob_B = tf.where(read.is_known, log_prob_B, IMPOSSIBLE)
         lengths_B = tf.cast(targets.lengths, tf.float64)
         kind = self._settings.length_penalty
         penalty_B = length_penalty(lengths_B, self._settings.alpha, kind)
@@ -252,10 +378,15 @@ class TranslatorModule(IdsModule):
             signature.TRUNCATED: sources.truncated | targets.truncated,
         }
 
-    def _attention(self, source: Tensor, target: Tensor) -> Outputs:
+    def _attention(
+        self, source: Tensor, target: Tensor, languages: _Languages | None
+    ) -> Outputs:
         source, target = check_pairs(source, target)
-        sources = self._attention_sources.read_in_graph(self._source(source))
-        targets = self._attention_targets.read_in_graph(target)
+        read = self._read(
+            source, languages, self._attention_sources, name=signature.SOURCE
+        )
+        sources = read.read
+        targets = self._attention_targets.read_in_graph(target, read.target_tags)
         shifted_BT = shift_right(targets.ids)
         encoder, decoder, memory = self._model.attention(sources.ids, shifted_BT)
         return {

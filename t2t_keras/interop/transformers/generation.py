@@ -8,11 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from t2t_keras.interop.imported_model import IdMap, read_settings
+from t2t_keras.interop.imported_model import IdMap
+from t2t_keras.interop.transformers.folder import read_json
 from t2t_keras.settings.decoding_config import DecodingConfig
-
-FOLDER = "a folder that save_pretrained of transformers wrote"
-"""What the input must be, for messages."""
 
 _APPLIED = frozenset(
     "decoder_start_token_id length_penalty min_length min_new_tokens "
@@ -69,7 +67,7 @@ def read_generation(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """
     file = path / "generation_config.json"
     if file.is_file():
-        return read_settings(file, FOLDER)
+        return read_json(file)
     names = _APPLIED | _NO_EFFECT | _OTHERS | {*_DEFAULTS}
     return {name: value for name, value in config.items() if name in names}
 

@@ -8,9 +8,8 @@ import json
 from pathlib import Path
 
 from t2t_keras.errors import UserError
-from t2t_keras.interop.marian_mt.arrays import make_arrays
-from t2t_keras.interop.marian_mt.names import EPSILON
-from t2t_keras.interop.marian_mt.settings import (
+from t2t_keras.interop.transformers.marian_arrays import make_arrays
+from t2t_keras.interop.transformers.marian_settings import (
     generation_config,
     is_shared,
     model_config,
@@ -18,6 +17,7 @@ from t2t_keras.interop.marian_mt.settings import (
     tokenizer_config,
     vocabularies,
 )
+from t2t_keras.interop.transformers.names import EPSILON
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary

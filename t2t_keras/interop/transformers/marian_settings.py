@@ -18,13 +18,13 @@ from t2t_keras.interop.imported_model import (
     UNK_PIECE,
     new_piece,
 )
+from t2t_keras.interop.transformers.names import STACKS
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 
 _MAX_POSITIONS = 1024
 _MAX_LENGTH = 512
-STACKS = ("encoder", "decoder")
 
 
 class Ids(NamedTuple):

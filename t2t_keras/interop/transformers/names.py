@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
+STACKS = ("encoder", "decoder")
 SHARED = "model.shared.weight"
 DECODER_EMBEDDING = "model.decoder.embed_tokens.weight"
 ENCODER_EMBEDDING = "model.encoder.embed_tokens.weight"

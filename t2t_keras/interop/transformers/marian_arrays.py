@@ -11,15 +11,16 @@ from keras import ops
 
 from t2t_keras.interop.arrays import pad_heads
 from t2t_keras.interop.imported_model import NO_LOGIT
-from t2t_keras.interop.marian_mt.names import (
+from t2t_keras.interop.transformers.marian_settings import Ids, is_shared
+from t2t_keras.interop.transformers.names import (
     BIAS,
     DECODER_EMBEDDING,
     ENCODER_EMBEDDING,
     OUTPUT,
     SHARED,
+    STACKS,
     layer_names,
 )
-from t2t_keras.interop.marian_mt.settings import STACKS, Ids, is_shared
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.text.vocabulary import PAD_ID
 

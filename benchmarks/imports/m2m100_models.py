@@ -1,0 +1,134 @@
+"""Imports of M2M100 and NLLB against transformers: logits, greedy and beam search."""
+
+import json
+import random
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.imports.routes import count_equal, run_program
+from t2t_keras import Run
+from t2t_keras.text.padding import pad_sentences, shift_right
+
+PROGRAM = Path(__file__).with_name("oracle_m2m100.py")
+# Source and target language of each kind.
+LANGUAGES = {"m2m100": ("de", "fr"), "nllb": ("deu_Latn", "fra_Latn")}
+# Longest translation beyond its source, as in the oracle.
+EXTRA = 20
+# With accents, other scripts, symbols, and characters that no piece has.
+_WORDS = (
+    "der und ein nicht Stra\u00dfe gr\u00f6\u00dfer d\u00e9j\u00e0 ma\u00f1ana "
+    "\u043f\u0440\u0438\u0432\u0435\u0442 \u03b3\u03b1\u03b2 \u4e00\u4e01 \u65e5\u672c "
+    "\u03a9mega \u0301 \U0001f642 \ufb01ne x1 e-mail don't (ja) 3.14 a,b"
+).split()
+
+
+def made_up_lines(count: int, seed: int = 7) -> list[str]:
+    """Returns lines of words, some with characters that no piece has."""
+    generator = random.Random(seed)
+    letters = "abcdefghijklmnopqrstuvwxyzäöü"
+    lines = []
+    for _ in range(count):
+        words = [
+            generator.choice(_WORDS)
+            if generator.random() < 0.3
+            else "".join(generator.choices(letters, k=generator.randrange(1, 9)))
+            for _ in range(generator.randrange(1, 12))
+        ]
+        lines.append(" ".join(words))
+    return lines
+
+
+def make(python: str, kind: str, folder: Path) -> None:
+    """Makes a model of random weights; `python` has torch and transformers."""
+    subprocess.run([python, str(PROGRAM), "make", kind, str(folder)], check=True)
+
+
+def ask(
+    python: str, folder: Path, lines: Sequence[str], work: Path, pair: tuple[str, str]
+) -> tuple[dict, dict[str, np.ndarray]]:
+    """Returns what transformers answers: ids and translations, and logits."""
+    text, answers = work / "lines.txt", work / f"{'-'.join(pair)}.json"
+    text.write_text("".join(f"{line}\n" for line in lines))
+    command = [python, str(PROGRAM), "answer", str(folder), str(text), str(answers)]
+    subprocess.run([*command, *pair], check=True)
+    with np.load(answers.with_suffix(".npz")) as logits:
+        return json.loads(answers.read_text()), dict(logits)
+
+
+def convert(folder: Path, model_dir: Path, pair: tuple[str, str], *flags: str) -> Run:
+    """Imports a model, with the languages of a request that names none."""
+    run_program(
+        "convert",
+        "--from=transformers",
+        f"--input={folder}",
+        f"--model_dir={model_dir}",
+        f"--source_language={pair[0]}",
+        f"--target_language={pair[1]}",
+        *flags,
+    )
+    return Run(model_dir)
+
+
+def compare(
+    run: Run,
+    lines: Sequence[str],
+    answers: tuple[dict, dict[str, np.ndarray]],
+    pair: tuple[str, str],
+) -> dict[str, str]:
+    """Returns the figures of an import in one pair of languages."""
+    expected, logits = answers
+    run = run.for_languages(*pair)
+    trained = run.trained("latest")
+    originals = run.model_dir.run_card()["import"]["original_ids"]
+    own = {original: i for i, original in enumerate(originals)}
+    error = largest = 0.0
+    for number, (source, target) in enumerate(expected["pairs"]):
+        ids = [pad_sentences([[own[i] for i in side]]) for side in (source, target)]
+        found = trained.model(
+            {
+                "encoder_input_tokens": ids[0],
+                "decoder_input_tokens": shift_right(ids[1]),
+            }
+        )
+        theirs = logits[str(number)][:, originals]
+        error = max(error, float(np.abs(np.array(found)[0] - theirs).max()))
+        largest = max(largest, float(np.abs(theirs).max()))
+    ids = [
+        [own[i] for i in each] == trained.vocabulary.source.encode(line)
+        for each, line in zip(expected["source_ids"], lines, strict=True)
+    ]
+    targets = [
+        trained.vocabulary.encode(lines[i - 1]) == [own[id_] for id_ in target]
+        for i, (_, target) in enumerate(expected["pairs"])
+    ]
+    figures = {
+        "source ids": f"{sum(ids)} of {len(ids)}",
+        "target ids": f"{sum(targets)} of {len(targets)}",
+        "logits": f"up to {largest:.1f}, largest difference {error:.1e}",
+    }
+    for name, beam_size in (("greedy", 1), ("beam", 4)):
+        found = [
+            line.text
+            for line in run.translate(
+                lines,
+                beam_size=beam_size,
+                length_penalty="power",
+                alpha=1.0,
+                extra_length=EXTRA,
+            )
+        ]
+        figures[name] = count_equal(found, [each["text"] for each in expected[name]])
+        # At the limit transformers ends a translation with the log probability 0.
+        ended = [
+            (text, each["text"])
+            for text, each in zip(found, expected[name], strict=True)
+            if each["tokens"] < each["limit"]
+        ]
+        if ended and len(ended) < len(found):
+            figures[f"{name}, ended before the limit"] = count_equal(
+                [text for text, _ in ended], [text for _, text in ended]
+            )
+    return figures
