@@ -49,7 +49,8 @@ def main() -> None:
     # Counted only for a visible progress bar: it takes a second pass over the file.
     total = files.count_lines() if sys.stderr.isatty() else None
     with client, program.progress_bar(total, "sentences") as bar:
-        files.translate(client, _warn, bar.update)
+        languages = options.source_language, options.target_language
+        files.translate(client.for_languages(*languages), _warn, bar.update)
 
 
 def _warn(message: str) -> None:

@@ -46,6 +46,10 @@ LETTERS = "".join(
     )
     for code in range(first, last)
 )
+# Lines that a beam search translates, which takes seconds for each.
+BEAM_LINES = 40
+# Updates of the model that is trained.
+UPDATES = 5000
 # Of both kinds; width and layers are reduced.
 SETTINGS = {
     "encoder_layers": 3,
@@ -179,9 +183,9 @@ def train(folder: pathlib.Path, text: pathlib.Path) -> None:
         tokenizer.src_lang, tokenizer.tgt_lang = source_language, target_language
         both = tokenizer(source, text_target=target)
         encoded.append((both["input_ids"], both["labels"]))
-    for update in range(3000):
+    for update in range(UPDATES):
         for group in optimizer.param_groups:
-            group["lr"] = 2e-3 * min(1.0, (update + 1) / 200, (3000 - update) / 1500)
+            group["lr"] = 2e-3 * min(1.0, (update + 1) / 200, (UPDATES - update) / 2000)
         batch = generator.sample(encoded, 48)
         ids, labels = (pad([pair[side] for pair in batch]) for side in (0, 1))
         labels[labels == 1] = -100
@@ -228,8 +232,8 @@ def answer(
             [inputs["input_ids"][0].tolist(), inputs["labels"][0].tolist()]
         )
         logits[str(number)] = found.numpy()
-    for name, beams in (("greedy", 1), ("beam", 4)):
-        results[name] = translate(model, tokenizer, texts, first, beams)
+    results["greedy"] = translate(model, tokenizer, texts, first, 1)
+    results["beam"] = translate(model, tokenizer, texts[:BEAM_LINES], first, 4)
     output.write_text(json.dumps(results))
     np.savez(output.with_suffix(".npz"), **logits)
 

@@ -42,11 +42,15 @@ def model_card_metadata(
 ) -> dict[str, Any]:
     """Returns the part of the model card that no file of the export contains."""
     checkpoint = _describe_checkpoint(trained)
-    data = trained.config.data
+    data, languages = trained.config.data, trained.vocabulary.languages
     card = model_dir.run_card()
     return {
         "name": settings.model_name,
-        "languages": {"source": data.source_language, "target": data.target_language},
+        "languages": {
+            "source": data.source_language,
+            "target": data.target_language,
+            **({"codes": list(languages.pieces)} if languages else {}),
+        },
         "source": checkpoint,
         "corpus": card.get("corpus", {}).get("name"),
         "model": _describe_model(trained),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import grpc
 
 from t2t_keras.server.http.requests import HttpError
+from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
 from t2t_keras.serving.client.calls import ModelSpec, RetryPolicy
 from t2t_keras.serving.client.connection import read_credentials
@@ -21,7 +22,7 @@ BUSY_SECONDS = 1
 
 
 class GrpcBackend:
-    """Models by name, on a server of TensorFlow Serving, or of `t2t_keras.serve`.
+    """Models of language pairs, on a server of TensorFlow Serving or `t2t_keras.serve`.
 
     Methods block, are called from threads, and raise `ServerError`. Sentences of a call
     fit one batch. The first call connects.
@@ -54,27 +55,34 @@ class GrpcBackend:
         for client in self._clients.values():
             client.close()
 
-    def translate(self, model: str, sentences: Sequence[str]) -> list[TranslatedText]:
+    def _client(self, pair: LanguagePair) -> TranslationClient:
+        """Returns the client of the model of a pair, for its languages."""
+        client = self._clients[pair.model]
+        return client if pair.codes is None else client.for_languages(*pair.codes)
+
+    def translate(
+        self, pair: LanguagePair, sentences: Sequence[str]
+    ) -> list[TranslatedText]:
         """Returns the best translation of each sentence."""
-        return self._clients[model].translate(sentences)
+        return self._client(pair).translate(sentences)
 
     def translate_n_best(
-        self, model: str, sentences: Sequence[str]
+        self, pair: LanguagePair, sentences: Sequence[str]
     ) -> list[list[TranslatedText]]:
         """Returns as many translations of each as the export gives, best first."""
-        return self._clients[model].translate_n_best(sentences)
+        return self._client(pair).translate_n_best(sentences)
 
     def attention(
-        self, model: str, sources: Sequence[str], targets: Sequence[str]
+        self, pair: LanguagePair, sources: Sequence[str], targets: Sequence[str]
     ) -> list[CrossAttention]:
         """Returns the attention of each target to its source."""
-        return self._clients[model].attention(sources, targets)
+        return self._client(pair).attention(sources, targets)
 
     def score(
-        self, model: str, sources: Sequence[str], targets: Sequence[str]
+        self, pair: LanguagePair, sources: Sequence[str], targets: Sequence[str]
     ) -> list[TargetScore]:
         """Returns how likely each target is as a translation of its source."""
-        return self._clients[model].score(sources, targets)
+        return self._client(pair).score(sources, targets)
 
 
 def backend_error(error: ServerError) -> HttpError:

@@ -1,13 +1,15 @@
 """Models and the language pairs that they translate."""
 
+import collections
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_keras.errors import UserError
 from t2t_keras.server.translation_api.language_codes import canonical_code, find_code
-from t2t_keras.text.languages import language_name
+from t2t_keras.text.languages import base_language, language_name
 
 # Its name beside an export, as t2t_keras.serving.export.model_card writes it. That
 # module needs TensorFlow.
@@ -26,11 +28,14 @@ class LanguagePair:
         model: Name of the model on its server.
         source: Canonical code of the source language.
         target: That of the target language.
+        codes: Codes of both that a multilingual model is asked for; None for a model of
+            one pair.
     """
 
     model: str
     source: str
     target: str
+    codes: tuple[str, str] | None = None
 
 
 def parse_models(
@@ -40,7 +45,8 @@ def parse_models(
 
     Args:
         models: `MODEL:SOURCE:TARGET,...`; `MODEL` alone has the languages of its
-            export. "" lists all models of `base_paths`.
+            export. A multilingual model has several, with "+" between:
+            `MODEL:de+en:de+en+fr`. "" lists all models of `base_paths`.
         base_paths: Directory of the versions of each model whose files are on this
             machine.
 
@@ -55,17 +61,46 @@ def parse_models(
     pairs = []
     for item in items:
         name, *languages = item.split(":")
+        sides = [side.split("+") for side in languages]
         if not languages:
-            languages = _languages_of_export(name, paths.get(name))
-        if not name or len(languages) != 2:
+            sides = _languages_of_export(name, paths.get(name))
+        if not name or len(sides) != 2:
             raise UserError(f"{_EXPECTED}. Received: {item!r}")
-        pair = LanguagePair(name, *map(canonical_code, languages))
-        pairs.append(pair)
+        pairs += _pairs_of_model(name, *sides)
     return tuple(pairs)
 
 
-def _languages_of_export(name: str, base_path: str | None) -> list[str]:
-    """Returns source and target language of a model's newest version."""
+def _pairs_of_model(
+    name: str, sources: Sequence[str], targets: Sequence[str]
+) -> Iterator[LanguagePair]:
+    """Yields the pairs of a model between languages; none from one to itself."""
+    if len(sources) == len(targets) == 1:
+        yield LanguagePair(name, canonical_code(sources[0]), canonical_code(targets[0]))
+        return
+    served = _served_codes(list(dict.fromkeys([*sources, *targets])))
+    for source, target in itertools.product(sources, targets):
+        if source != target:
+            yield LanguagePair(name, served[source], served[target], (source, target))
+
+
+def _served_codes(codes: Sequence[str]) -> dict[str, str]:
+    """Returns the code by which each language of a model is served.
+
+    That is the usual one, as de for deu_Latn, unless the model has several forms.
+    """
+    canonical = {code: canonical_code(code) for code in codes}
+    bases = {code: base_language(code) for code in codes}
+    counts = collections.Counter(bases.values())
+    served = {}
+    for code, base in bases.items():
+        _, _, variety = canonical[code].partition("-")
+        is_one = counts[base] == 1 or not variety
+        served[code] = base if is_one else f"{base}-{variety}"
+    return served
+
+
+def _languages_of_export(name: str, base_path: str | None) -> list[list[str]]:
+    """Returns source and target languages of a model's newest version."""
     advice = f"Give its languages, as in {name or 'translate'}:en:de."
     if base_path is None:
         raise UserError(
@@ -79,7 +114,9 @@ def _languages_of_export(name: str, base_path: str | None) -> list[str]:
     path = Path(base_path) / str(max(numbers)) / _CARD
     try:
         languages = json.loads(path.read_text(encoding="utf-8"))["languages"]
-        return [canonical_code(languages[side]) for side in ("source", "target")]
+        if codes := languages.get("codes"):
+            return [list(codes), list(codes)]
+        return [[canonical_code(languages[side])] for side in ("source", "target")]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{path} does not say which languages it translates: {error}. {advice}"
@@ -93,10 +130,11 @@ class Languages:
         pairs: Pairs in order of preference; at least one.
 
     Raises:
-        UserError: If there is no pair, or two models have the same.
+        UserError: If there is no pair, or two models of one pair have the same. Where
+            one of the models is multilingual, the first has the pair.
 
     Attributes:
-        pairs: The pairs.
+        pairs: The pairs, each once.
         codes: All languages, sources first.
         sources: Languages that are translated from.
     """
@@ -104,20 +142,26 @@ class Languages:
     def __init__(self, pairs: tuple[LanguagePair, ...]):
         if not pairs:
             raise UserError(f"No model to translate with. {_EXPECTED}")
-        self.pairs = pairs
         self._by_languages: dict[tuple[str, str], LanguagePair] = {}
         for pair in pairs:
             other = self.pair(pair.source, pair.target)
-            self._by_languages[pair.source, pair.target] = pair
-            if other is not None:
+            if other is None:
+                self._by_languages[pair.source, pair.target] = pair
+            elif pair.codes is None and other.codes is None:
                 raise UserError(
                     f"Models {other.model!r} and {pair.model!r} both translate from "
                     f"{pair.source} to {pair.target}. Name one of them."
                 )
+        self.pairs = tuple(self._by_languages.values())
         self.sources = tuple(dict.fromkeys(pair.source for pair in pairs))
         self.codes = tuple(
             dict.fromkeys([*self.sources, *(pair.target for pair in pairs)])
         )
+        self._sources_of: dict[str, list[str]] = {code: [] for code in self.codes}
+        self._targets_of: dict[str, list[str]] = {code: [] for code in self.codes}
+        for source, target in self._by_languages:
+            self._sources_of[target].append(source)
+            self._targets_of[source].append(target)
 
     def find(self, code: str) -> str | None:
         """Returns the served language that a client's code means, or None."""
@@ -132,7 +176,7 @@ class Languages:
 
         One candidate is the target itself: such a text is returned as it is.
         """
-        sources = [pair.source for pair in self.pairs if pair.target == target]
+        sources = self._sources_of.get(target)
         return tuple(dict.fromkeys([*sources, target])) if sources else self.codes
 
     def describe(self) -> list[dict[str, object]]:
@@ -144,9 +188,7 @@ class Languages:
             {
                 "code": code,
                 "name": language_name(code),
-                "targets": sorted(
-                    {code} | {pair.target for pair in self.pairs if pair.source == code}
-                ),
+                "targets": sorted({code, *self._targets_of[code]}),
             }
             for code in self.codes
         ]

@@ -10,6 +10,7 @@ from unicodedata import east_asian_width
 import grpc
 
 from t2t_keras.server.translation_api.backend import GrpcBackend
+from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from t2t_keras.server.workers import Cancelled, CancelToken
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.errors import ServerError
@@ -40,7 +41,7 @@ class SentenceTranslator:
 
     Attributes:
         backend: Server of the models.
-        model: Name of the model.
+        pair: The model and its languages.
         batch_size: Maximum number of sentences in a call.
         concurrency: Calls at a time.
         cancelled: Canceled when nobody waits for the result; then methods raise
@@ -48,7 +49,7 @@ class SentenceTranslator:
     """
 
     backend: GrpcBackend
-    model: str
+    pair: LanguagePair
     batch_size: int
     concurrency: int
     cancelled: CancelToken
@@ -121,8 +122,8 @@ class SentenceTranslator:
         def call(batch: list[str]) -> list[list[TranslatedText]]:
             self._check()
             if alternatives:
-                return self.backend.translate_n_best(self.model, batch)
-            return [[each] for each in self.backend.translate(self.model, batch)]
+                return self.backend.translate_n_best(self.pair, batch)
+            return [[each] for each in self.backend.translate(self.pair, batch)]
 
         return list(
             in_batches(
@@ -136,7 +137,7 @@ class SentenceTranslator:
 
     def _call_with_pairs(
         self,
-        method: Callable[[str, Sequence[str], Sequence[str]], list[Answer]],
+        method: Callable[[LanguagePair, Sequence[str], Sequence[str]], list[Answer]],
         pairs: Sequence[tuple[str, str]],
         batch_size: int,
     ) -> list[Answer]:
@@ -145,7 +146,7 @@ class SentenceTranslator:
         def call(batch: list[tuple[str, str]]) -> list[Answer]:
             self._check()
             sources, targets = zip(*batch, strict=True)
-            return method(self.model, sources, targets)
+            return method(self.pair, sources, targets)
 
         return list(
             in_batches(

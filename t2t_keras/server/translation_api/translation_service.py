@@ -105,8 +105,8 @@ class TranslationService:
         Raises:
             ServerError: If one does not.
         """
-        for model in dict.fromkeys(pair.model for pair in self.languages.pairs):
-            self._backend.translate(model, [""])
+        for pair in {pair.model: pair for pair in self.languages.pairs}.values():
+            self._backend.translate(pair, [""])
         return {"status": "ok"}
 
     def detect(self, texts: Sequence[str]) -> list[dict[str, object]]:
@@ -171,7 +171,7 @@ class TranslationService:
     ) -> SentenceTranslator:
         return SentenceTranslator(
             self._backend,
-            pair.model,
+            pair,
             self._settings.batch_size,
             self._settings.concurrency,
             cancelled,

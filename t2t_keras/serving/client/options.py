@@ -47,6 +47,16 @@ class ClientOptions(Settings):
         required=True,
     )
     model_name: str = setting("translate", "Name of the model on the server.")
+    source_language: str = setting(
+        "",
+        "Language to translate from, of a multilingual model, as a code such as en. "
+        "Default: that of the export.",
+    )
+    target_language: str = setting(
+        "",
+        "Language to translate to, of a multilingual model, as a code such as de. "
+        "Default: that of the export.",
+    )
     model_version: int | None = setting(
         None, "Version number of the model. Default: the newest."
     )

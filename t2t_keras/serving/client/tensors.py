@@ -172,6 +172,18 @@ class Answer:
         self._check_kind(name, rows, float)
         return values
 
+    def has_impossible(self, *names: str) -> bool:
+        """Returns whether an output's best score of a row is minus infinity.
+
+        Args:
+            names: Outputs, of which the answer may lack some.
+        """
+        return any(
+            (score[0] if isinstance(score, list) else score) == -math.inf
+            for name in names
+            for score in self.outputs.get(name) or ()
+        )
+
     def truncated(self) -> list[bool]:
         """Returns whether each text was truncated; False without that output."""
         if signature.TRUNCATED not in self.outputs:

@@ -8,6 +8,7 @@ For a server of TensorFlow Serving or `python -m t2t_keras.serve`. Imports neith
 TensorFlow nor NumPy; `t2t_keras.serving.signature` is all that it knows of the model.
 """
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ with require_package("The client", "protobuf"):
     from google.protobuf.message import Message
 
 from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls, RetryPolicy
+from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.options import SearchOptions
 from t2t_keras.serving.client.tensors import (
     Answer,
@@ -86,15 +88,21 @@ class CrossAttention:
     truncated: bool = False
 
 
-def _option_tensors(options: SearchOptions, count: int) -> dict[str, Message]:
+def _option_tensors(
+    options: SearchOptions, count: int, sends_all: bool
+) -> dict[str, Message]:
     """Returns the options that are set, each the same for `count` texts.
 
-    With a beam size all options are sent: unset options get sentinel values that
-    select the export's defaults.
+    With a beam size, and for `sends_all`, all options are sent: unset options get
+    sentinel values that select the export's defaults.
     """
     values = {name: each for name, each in asdict(options).items() if each is not None}
-    if options.beam_size is not None:
-        own = {signature.ALPHA: math.nan, signature.MAX_LENGTH: 2**31 - 1}
+    if options.beam_size is not None or sends_all:
+        own = {
+            signature.BEAM_SIZE: 0,
+            signature.ALPHA: math.nan,
+            signature.MAX_LENGTH: 2**31 - 1,
+        }
         values = own | values
     kinds = {signature.ALPHA: float32_tensor}
     return {
@@ -142,6 +150,22 @@ class TranslationClient:
             credentials=credentials,
             max_message_bytes=max_message_bytes,
         )
+        self._languages: Mapping[str, str] = {}
+
+    def for_languages(self, source: str = "", target: str = "") -> "TranslationClient":
+        """Returns a client for two languages of a multilingual model.
+
+        It shares the connection, which this client closes. An answer for languages that
+        the model does not have is a `ServerError`.
+
+        Args:
+            source: Code of the language of texts. Default: that of the export.
+            target: The same of translations.
+        """
+        client = copy.copy(self)
+        pair = {signature.SOURCE_LANGUAGE: source, signature.TARGET_LANGUAGE: target}
+        client._languages = pair if source or target else {}
+        return client
 
     def __enter__(self) -> "TranslationClient":
         return self
@@ -174,7 +198,8 @@ class TranslationClient:
             ValueError: If the numbers of texts and prefixes differ, or there are
                 prefixes and options.
         """
-        inputs = _option_tensors(options, len(texts)) if options else {}
+        sends_all = bool(self._languages) and prefixes is None
+        inputs = _option_tensors(options or SearchOptions(), len(texts), sends_all)
         ordinary = signature.TRANSLATE_WITH_OPTIONS if inputs else signature.TRANSLATE
         if prefixes is not None:
             if inputs or len(prefixes) != len(texts):
@@ -335,8 +360,21 @@ class TranslationClient:
         outputs: Sequence[str] = (),
     ) -> Answer:
         (rows,) = {tensor.tensor_shape.dim[0].size for tensor in inputs.values()}
-        answer = self._calls.predict(signature_name, inputs, outputs)
-        return Answer(answer, rows, signature_name)
+        languages = {
+            name: string_tensor([code] * rows) for name, code in self._languages.items()
+        }
+        answer = Answer(
+            self._calls.predict(signature_name, {**inputs, **languages}, outputs),
+            rows,
+            signature_name,
+        )
+        if languages and answer.has_impossible(signature.SCORE, signature.SCORES):
+            raise ServerError(
+                "The model does not translate between these languages: "
+                f"{' to '.join(self._languages.values())}. Give codes that its "
+                "model_card.json lists."
+            )
+        return answer
 
 
 def _pairs(

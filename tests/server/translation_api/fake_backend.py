@@ -56,14 +56,16 @@ class FakeBackend:
         self.hold = threading.Event()
         self.hold.set()
 
-    def translate(self, model: str, sentences: Sequence[str]) -> list[TranslatedText]:
-        self._call(model, "translate", sentences)
+    def translate(
+        self, pair: LanguagePair, sentences: Sequence[str]
+    ) -> list[TranslatedText]:
+        self._call(pair.model, "translate", sentences)
         return [self._translated(sentence) for sentence in sentences]
 
     def translate_n_best(
-        self, model: str, sentences: Sequence[str]
+        self, pair: LanguagePair, sentences: Sequence[str]
     ) -> list[list[TranslatedText]]:
-        self._call(model, "n_best", sentences)
+        self._call(pair.model, "n_best", sentences)
         return [
             [
                 TranslatedText(best.text + "'" * rank, best.score, best.truncated)
@@ -73,10 +75,10 @@ class FakeBackend:
         ]
 
     def attention(
-        self, model: str, sources: Sequence[str], targets: Sequence[str]
+        self, pair: LanguagePair, sources: Sequence[str], targets: Sequence[str]
     ) -> list[CrossAttention]:
         """Each word attends to its own source word, by two heads of two layers."""
-        self._call(model, "attention", sources)
+        self._call(pair.model, "attention", sources)
         return [
             CrossAttention((), (), [], truncated=True)
             if len(source.split()) > self.max_words
@@ -85,10 +87,10 @@ class FakeBackend:
         ]
 
     def score(
-        self, model: str, sources: Sequence[str], targets: Sequence[str]
+        self, pair: LanguagePair, sources: Sequence[str], targets: Sequence[str]
     ) -> list[TargetScore]:
         """Each word of a translation has probability 0.9, of a question 0.1."""
-        self._call(model, "score", sources)
+        self._call(pair.model, "score", sources)
         scores = []
         for source, target in zip(sources, targets, strict=True):
             tokens = (*target.split(), "</s>")

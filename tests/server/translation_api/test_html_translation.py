@@ -23,7 +23,7 @@ from t2t_keras.server.workers import CancelToken
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import CrossAttention
 from tests.server.translation_api import fake_backend
-from tests.server.translation_api.fake_backend import FakeBackend
+from tests.server.translation_api.fake_backend import EN_DE, FakeBackend
 
 # A document and its translation by `translate_words`, which reverses a sentence.
 EXAMPLES = (
@@ -103,7 +103,7 @@ EXAMPLES = (
 
 def translate(*documents, backend=None):
     translator = SentenceTranslator(
-        backend or FakeBackend(), "translate", 32, 1, CancelToken()
+        backend or FakeBackend(), EN_DE[0], 32, 1, CancelToken()
     )
     return translate_documents(documents, "en", translator)
 

@@ -16,7 +16,7 @@ from t2t_keras.server.translation_api.text_translation import (
 from t2t_keras.server.workers import Cancelled, CancelToken
 from t2t_keras.serving.client.translation_client import TranslatedText
 from tests.server.translation_api import fake_backend
-from tests.server.translation_api.fake_backend import FakeBackend
+from tests.server.translation_api.fake_backend import EN_DE, FakeBackend
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def backend():
 
 @pytest.fixture
 def translator(backend):
-    return SentenceTranslator(backend, "translate", 4, 2, CancelToken())
+    return SentenceTranslator(backend, EN_DE[0], 4, 2, CancelToken())
 
 
 def test_spacing_stays(translator, backend):
