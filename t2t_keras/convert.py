@@ -12,6 +12,7 @@ import dataclasses
 from pathlib import Path
 
 from t2t_keras.errors import UserError, require_extra
+from t2t_keras.files.lines import check_input
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import define_flags
 from t2t_keras.settings.setting import Settings, setting
@@ -58,6 +59,14 @@ class ConvertOptions(Settings):
         "Language to translate to, as a code such as de. Default: as the source says, "
         "or und for undetermined.",
     )
+    keep_vocabulary: tuple[str, ...] = setting(
+        (),
+        "File of text in the languages to translate, a sentence a line. Pieces that "
+        "do not occur in such files are left out of the vocabulary, and their rows of "
+        "the model. Default: none is.",
+        repeated=True,
+        path=True,
+    )
     target_space_id: int | None = setting(
         None,
         "target_space_id of a problem of Tensor2Tensor. Default: 0, which the text "
@@ -70,6 +79,8 @@ class ConvertOptions(Settings):
             raise UserError(
                 f"There is no --input={self.input}. Give a folder or a file."
             )
+        for path in self.keep_vocabulary:
+            check_input(path, "keep_vocabulary")
 
 
 _OPTIONS = define_flags(ConvertOptions)
@@ -78,6 +89,7 @@ _OPTIONS = define_flags(ConvertOptions)
 def main() -> int:
     """Imports the model; returns the exit status."""
     from t2t_keras.interop.formats import read_model
+    from t2t_keras.interop.trimming import trim_vocabulary
     from t2t_keras.runs.training import imported_run
 
     options = _OPTIONS.read()
@@ -90,6 +102,10 @@ def main() -> int:
         options.target_space_id,
         languages,
     )
+    if options.keep_vocabulary:
+        with program.progress_bar(None, "lines") as bar:
+            kept = [Path(each) for each in options.keep_vocabulary]
+            imported = trim_vocabulary(imported, kept, bar.update)
     model = imported_run.write_model_dir(
         imported, path, source_format, languages=languages
     )

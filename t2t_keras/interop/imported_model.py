@@ -72,15 +72,22 @@ ReadArray = Callable[[], np.ndarray]
 
 
 class ReorderedRows:
-    """Rows of an array in another order; a part is copied when it is asked for.
+    """Rows of an array, or some of them, in another order.
+
+    A part is copied when it is asked for.
 
     Args:
-        array: [N, ...], the array.
+        array: [N, ...], the array, or rows of one.
         ids: Index of each row of the result; None for an added one.
         added: Value of added rows.
     """
 
-    def __init__(self, array: np.ndarray, ids: Sequence[int | None], added: float):
+    def __init__(
+        self,
+        array: "np.ndarray | ReorderedRows",
+        ids: Sequence[int | None],
+        added: float,
+    ):
         self._array = array
         self._added = added
         self._ids = np.array([-1 if i is None else i for i in ids])
@@ -90,7 +97,7 @@ class ReorderedRows:
         """The shape of the result."""
         return (len(self._ids), *self._array.shape[1:])
 
-    def __getitem__(self, part: slice) -> np.ndarray:
+    def __getitem__(self, part: slice | np.ndarray) -> np.ndarray:
         ids = self._ids[part]
         rows = self._array[np.maximum(ids, 0)]
         rows[ids < 0] = self._added

@@ -8,7 +8,7 @@ for line in run.translate(["The dog sleeps."], n_best=2):
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +223,7 @@ def import_model(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
+    keep_vocabulary: Sequence[str | os.PathLike[str]] = (),
     target_space_id: int | None = None,
     log: Callable[[str], object] | None = None,
 ) -> Run:
@@ -235,6 +236,7 @@ def import_model(
         source_language: Code of the language to translate from. Default: as the source
             says, or "und" for undetermined.
         target_language: The same of the language to translate to.
+        keep_vocabulary: Files of text, to whose pieces the vocabulary is reduced.
         target_space_id: As in `read_model`.
         log: As in `Run`.
 
@@ -242,6 +244,7 @@ def import_model(
         UserError: If the model cannot be imported; nothing is written then.
     """
     from t2t_keras.interop.formats import read_model
+    from t2t_keras.interop.trimming import trim_vocabulary
     from t2t_keras.runs.training.imported_run import check_new, write_model_dir
 
     path = expand(model_dir)
@@ -249,10 +252,8 @@ def import_model(
     check_new(path)
     languages = source_language, target_language
     with logging_to(log):
-        write_model_dir(
-            read_model(source_format, expand(source), target_space_id, languages),
-            path,
-            source_format,
-            languages=languages,
-        )
+        imported = read_model(source_format, expand(source), target_space_id, languages)
+        if keep_vocabulary:
+            imported = trim_vocabulary(imported, [*map(expand, keep_vocabulary)])
+        write_model_dir(imported, path, source_format, languages=languages)
     return run

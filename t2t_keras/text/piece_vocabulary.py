@@ -1,49 +1,24 @@
 """Vocabulary of an imported model: a list of pieces, and a tokenizer for each side.
 
-Its file is a zip archive:
-
-  vocabulary.json   the tokenizers' kinds and other settings
-  target.json       the pieces of the target side, by id
-  source.json       those of the source side, if they are others
-  target.spm        SentencePiece model of the target side, if there is one
-  source.spm        that of the source side, if it is another
-
-Format 2 has what a multilingual model needs: pieces of languages, their pair, and
-pieces without text.
-
 Shapes: N number of texts, L length.
 """
 
 import copy
-import dataclasses
 import functools
-import io
-import json
 import re
-import zipfile
-import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.text.language_tags import LanguageTags
-from t2t_keras.text.t2t_subwords import T2TSubwordTokenizer
-from t2t_keras.text.tokenizers import (
-    SPACE,
-    SentencePieceTokenizer,
-    Tokenizer,
-    WordTokenizer,
-)
+from t2t_keras.text.piece_archive import PieceArchive
+from t2t_keras.text.tokenizers import SPACE, Tokenizer
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
 if TYPE_CHECKING:
     from t2t_keras.text.piece_table import PieceTable
 
-# Formats of files with and without languages. A release that knows no languages would
-# leave out their pieces, so it must refuse the file.
-_PLAIN_FORMAT, _FORMAT = 1, 2
-_SETTINGS = "vocabulary.json"
 # Before a source, the target language of a multilingual model: ">>deu<< A text."
 _TAG = "[ \\t]*(>>[^<> \\t]+<<)[ \\t]*"
 _PYTHON_TAG = re.compile(_TAG)
@@ -135,47 +110,17 @@ class PieceVocabulary(Vocabulary):
         Raises:
             UserError: If they are damaged, or of a newer release.
         """
-        try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                files = {entry: archive.read(entry) for entry in archive.namelist()}
-            settings = json.loads(files[_SETTINGS])
-            version, kinds = settings["format"], dict(settings["tokenizers"])
-            sides = {
-                side: json.loads(files[f"{side}.json"])
-                for side in ("target", "source")
-                if f"{side}.json" in files
-            }
-            pieces = sides["target"]
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            NotImplementedError,
-            KeyError,
-            ValueError,
-            TypeError,
-            EOFError,
-        ) as error:
-            raise UserError(
-                f"{name} is not a whole vocabulary of an imported model: {error}. Copy "
-                "it again, or convert the model again."
-            ) from error
-        if version not in (_PLAIN_FORMAT, _FORMAT):
-            raise UserError(
-                f"{name} has a vocabulary of format {version}, and this "
-                f"release reads formats up to {_FORMAT}. Use a newer release."
-            )
-        tokenizers = _open_tokenizers(kinds, files, sides, name)
+        archive = PieceArchive.from_bytes(content, name)
         source = None
-        if "source" in tokenizers:
-            source = cls(sides.get("source", pieces), tokenizers["source"])
-        languages = settings.get("languages")
+        if archive.source_tokenizer is not None:
+            source = cls(archive.source, archive.source_tokenizer)
         target = cls(
-            pieces,
-            tokenizers["target"],
+            archive.target,
+            archive.target_tokenizer,
             source,
-            skips_unknown=bool(settings.get("skips_unknown")),
-            without_text=settings.get("without_text", ()),
-            languages=None if languages is None else LanguageTags(**languages),
+            skips_unknown=archive.skips_unknown,
+            without_text=archive.without_text,
+            languages=archive.languages,
         )
         target._bytes = content
         return target
@@ -213,6 +158,58 @@ class PieceVocabulary(Vocabulary):
         other._set_languages(languages)
         return other
 
+    def ids_to_keep(
+        self, ids: Collection[int], pieces: Collection[str] = ()
+    ) -> list[int]:
+        """Returns ids for `keep`, ascending, of which all text of some ids is spelled.
+
+        Args:
+            ids: Ids to keep. The characters of their pieces are kept one by one, and
+                so are special pieces, bytes and languages.
+            pieces: Further pieces.
+        """
+        used = self.pieces(ids)
+        wanted = {*used, *pieces, *"".join(used), SPACE}
+        special = range(UNK_ID + 1)
+        return [
+            token_id
+            for token_id, piece in enumerate(self._pieces)
+            if token_id in special
+            or piece in wanted
+            or piece in self._tags
+            or _BYTE.fullmatch(piece)
+        ]
+
+    def keep(
+        self, target_ids: Sequence[int], source_ids: Sequence[int]
+    ) -> "PieceVocabulary":
+        """Returns the vocabulary without other pieces, the rest in the same order.
+
+        Text of the kept pieces is split in the same way as before. Other text is split
+        into kept pieces as far as possible.
+
+        Args:
+            target_ids: Ids to keep, special ones first.
+            source_ids: The same of sources.
+        """
+        pieces = self.pieces(target_ids), self.source.pieces(source_ids)
+        tokenizer = self._tokenizer.restrict(pieces[0])
+        source_tokenizer = tokenizer
+        if self.source._tokenizer is not self._tokenizer or pieces[0] != pieces[1]:
+            source_tokenizer = self.source._tokenizer.restrict(pieces[1])
+        kept = {*pieces[0]}
+        target = PieceVocabulary(
+            pieces[0],
+            tokenizer,
+            skips_unknown=self._skips_unknown,
+            without_text=[each for each in self._without_text if each in kept],
+        )
+        if self._source is not None:
+            target._source = PieceVocabulary(pieces[1], source_tokenizer)
+        if self._languages is not None:
+            target._set_languages(self._languages)
+        return target
+
     @property
     def tokenizer_kind(self) -> str:
         """Kind of the tokenizer of this side."""
@@ -233,36 +230,17 @@ class PieceVocabulary(Vocabulary):
         return self._bytes
 
     def _write(self) -> bytes:
-        files: dict[str, bytes] = {}
-        kinds: dict[str, str] = {}
-        sides: dict[str, PieceVocabulary] = {"target": self}
-        if self._source is not None:
-            sides["source"] = self._source
-        for side, each in sides.items():
-            kinds[side] = each._tokenizer.kind
-            if side == "target" or each._pieces != self._pieces:
-                pieces = json.dumps(each._pieces, ensure_ascii=False)
-                files[f"{side}.json"] = pieces.encode()
-            if side == "target" or each._tokenizer is not self._tokenizer:
-                for suffix, content in each._tokenizer.to_files().items():
-                    files[f"{side}.{suffix}"] = content
-        settings: dict[str, Any] = {"format": _PLAIN_FORMAT, "tokenizers": kinds}
-        if self._skips_unknown:
-            settings["skips_unknown"] = True
-        if self._without_text or self._languages is not None:
-            settings["format"] = _FORMAT
-            settings["without_text"] = self._without_text
-        if self._languages is not None:
-            settings["languages"] = dataclasses.asdict(self._languages)
-        files = {_SETTINGS: json.dumps(settings).encode(), **files}
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in files.items():
-                # The time of a `ZipInfo` is that of 1980, whenever it is made.
-                entry = zipfile.ZipInfo(name)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, content)
-        return buffer.getvalue()
+        source = self._source
+        archive = PieceArchive(
+            self._pieces,
+            self._tokenizer,
+            self.source._pieces,
+            None if source is None else source._tokenizer,
+            self._skips_unknown,
+            self._without_text,
+            self._languages,
+        )
+        return archive.to_bytes()
 
     @property
     def source(self) -> "PieceVocabulary":
@@ -430,29 +408,3 @@ class PieceVocabulary(Vocabulary):
 
         finished = self._tokenizer.finish_in_graph(texts)
         return tf.strings.regex_replace(finished, _LINE_BREAKS, " ")
-
-
-def is_piece_vocabulary(content: bytes) -> bool:
-    """Returns whether a file's content is that of a `PieceVocabulary`."""
-    return content.startswith(b"PK\x03\x04")
-
-
-def _open_tokenizers(
-    kinds: Mapping[str, str],
-    files: Mapping[str, bytes],
-    sides: Mapping[str, Sequence[str]],
-    name: str,
-) -> dict[str, Tokenizer]:
-    """Returns the tokenizer of each side; one object if both have the same."""
-    tokenizers: dict[str, Tokenizer] = {}
-    for side, kind in kinds.items():
-        if kind == WordTokenizer.kind:
-            tokenizers[side] = WordTokenizer()
-        elif kind == T2TSubwordTokenizer.kind and side in sides:
-            tokenizers[side] = T2TSubwordTokenizer(sides[side][UNK_ID + 1 :])
-        elif f"{side}.spm" in files:
-            about = f"{side}.spm in {name}"
-            tokenizers[side] = SentencePieceTokenizer(files[f"{side}.spm"], about)
-        else:
-            tokenizers[side] = tokenizers["target"]
-    return tokenizers

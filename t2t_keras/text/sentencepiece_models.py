@@ -10,7 +10,7 @@ versions, so that it is right about future releases too.
 
 import functools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import sentencepiece
@@ -205,6 +205,26 @@ def without_input_format(model_proto: bytes) -> bytes:
                 message = b"\x12" + _encode_varint(len(rest)) + rest
                 return model_proto[: spec.begin] + message + model_proto[spec.end :]
     return model_proto
+
+
+def restrict_pieces(model_proto: bytes, kept: Collection[str]) -> bytes:
+    """Returns a model that splits text into some of its learned pieces alone.
+
+    The others are marked as unused. Text that the model splits into kept pieces is
+    split in the same way.
+    """
+    kept_texts = {piece.encode() for piece in kept}
+    parts = []
+    for field in _read_fields(model_proto):
+        whole = model_proto[field.begin : field.end]
+        if field.number == 1 and isinstance(field.value, bytes):
+            values = {each.number: each.value for each in _read_fields(field.value)}
+            if values.get(3, NORMAL) == NORMAL and values.get(1) not in kept_texts:
+                # Of a field that is there twice, the last counts.
+                message = field.value + bytes([0x18, UNUSED])
+                whole = b"\x0a" + _encode_varint(len(message)) + message
+        parts.append(whole)
+    return b"".join(parts)
 
 
 def _messages(message: bytes, number: int) -> Iterator[bytes]:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from t2t_keras.errors import UserError
-from t2t_keras.text.piece_vocabulary import PieceVocabulary, is_piece_vocabulary
+from t2t_keras.text.piece_archive import is_piece_vocabulary
+from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.vocabulary import Vocabulary, read_vocabulary_file
 

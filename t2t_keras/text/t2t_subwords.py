@@ -16,7 +16,7 @@ import itertools
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from t2t_keras.errors import UserError, require_package
@@ -69,6 +69,10 @@ class T2TSubwordTokenizer:
     def to_files(self) -> Mapping[str, bytes]:
         """Returns none: the pieces are all that it is made of."""
         return {}
+
+    def restrict(self, pieces: Collection[str]) -> "T2TSubwordTokenizer":
+        """Raises `NotImplementedError`: every subword may be a part of any word."""
+        raise NotImplementedError
 
     def split(self, text: str) -> list[str]:
         """Returns the subwords of a text."""

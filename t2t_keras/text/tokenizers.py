@@ -8,11 +8,11 @@ Shapes: N number of texts, L length.
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from t2t_keras.errors import require_package
-from t2t_keras.text.sentencepiece_models import load_processor
+from t2t_keras.text.sentencepiece_models import load_processor, restrict_pieces
 from t2t_keras.typing import Tensor
 
 SPACE = "\u2581"
@@ -36,6 +36,10 @@ class Tokenizer(Protocol):
 
     def to_files(self) -> Mapping[str, bytes]:
         """Returns the files that it is made of, by suffix."""
+        ...
+
+    def restrict(self, pieces: Collection[str]) -> "Tokenizer":
+        """Returns the tokenizer that splits text into some of its pieces alone."""
         ...
 
     def split(self, text: str) -> list[str]:
@@ -76,6 +80,10 @@ class WordTokenizer:
     def to_files(self) -> Mapping[str, bytes]:
         """Returns none."""
         return {}
+
+    def restrict(self, pieces: Collection[str]) -> "WordTokenizer":
+        """Returns the tokenizer itself: a word is not split."""
+        return self
 
     def split(self, text: str) -> list[str]:
         """Returns the words of a text."""
@@ -135,6 +143,10 @@ class SentencePieceTokenizer:
     def to_files(self) -> Mapping[str, bytes]:
         """Returns the model."""
         return {"spm": self._model_proto}
+
+    def restrict(self, pieces: Collection[str]) -> "SentencePieceTokenizer":
+        """Returns the tokenizer that splits text into some of its pieces alone."""
+        return SentencePieceTokenizer(restrict_pieces(self._model_proto, pieces))
 
     def split(self, text: str) -> list[str]:
         """Returns the pieces; unknown characters in a row are one piece."""

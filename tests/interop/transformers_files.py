@@ -51,11 +51,11 @@ def arrays_of(weights: Weights) -> dict[str, np.ndarray]:
     arrays["final_logits_bias"] = np.array(weights.output_bias)[None, [*ORDER]]
     for stack in ("encoder", "decoder"):
         for number, layer in enumerate(getattr(weights, f"{stack}_layers")):
-            arrays |= _layer(f"model.{stack}.layers.{number}", layer)
+            arrays |= layer_arrays(f"model.{stack}.layers.{number}", layer)
     return {name: value.astype(np.float32) for name, value in arrays.items()}
 
 
-def _layer(prefix: str, layer: Any) -> dict[str, np.ndarray]:
+def layer_arrays(prefix: str, layer: Any) -> dict[str, np.ndarray]:
     arrays = {}
     parts = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
     for name, ours in parts.items():

@@ -83,6 +83,10 @@ def test_words_of_pieces_of_other_vocabularies():
     assert word_numbers(["the", "▁do", "g"]) == [0, 1, 1]
     assert word_numbers(["▁", "the", "▁", "do", "g"]) == [0, 0, 1, 1, 1]
     assert word_numbers(["▁of▁the", "▁dog", "s▁in", "▁it"]) == [0, 2, 2, 4]
+    # After the piece of a language.
+    assert word_numbers(["", "▁do", "g", "▁", "s"]) == [-1, 0, 0, 1, 1]
+    assert word_numbers(["", "the", "▁do"]) == [-1, 0, 1]
+    assert link_words(np.ones((3, 2)), [-1, 0], [-1, 0, 1]) == [(0, 0), (0, 1)]
 
 
 def slow_links(weights, source_words, target_words, ignored):

@@ -95,3 +95,33 @@ def test_languages_that_a_text_may_be_in():
     assert languages.candidates("pt-BR") == ("fr", "pt-BR")
     # Nothing is translated to it. What it is says the error, or there is nothing to do.
     assert languages.candidates("fr") == languages.codes
+
+
+def test_pairs_of_a_multilingual_model(tmp_path):
+    """It is asked by its own codes, and served by the usual ones."""
+    codes = ["deu_Latn", "zho_Hans", "zho_Hant", "ace_Latn"]
+    card = {"languages": {"source": "de", "target": "zh", "codes": codes}}
+    write_card(tmp_path / "m", 1, json.dumps(card))
+    languages = Languages(parse_models("m", {"m": str(tmp_path / "m")}))
+    assert languages.codes == ("de", "zh-Hans", "zh-Hant", "ace")
+    assert len(languages.pairs) == 12
+    pair = languages.pair("zh-Hant", "de")
+    assert pair is not None
+    assert pair.codes == ("zho_Hant", "deu_Latn")
+    assert languages.find("zh-TW") == "zh-Hant"
+    assert languages.candidates("de") == ("zh-Hans", "zh-Hant", "ace", "de")
+    assert parse_models("m:de+en:fr") == (
+        LanguagePair("m", "de", "fr", ("de", "fr")),
+        LanguagePair("m", "en", "fr", ("en", "fr")),
+    )
+    assert [pair.codes for pair in parse_models("m:de+en:en+de")] == [
+        ("de", "en"),
+        ("en", "de"),
+    ]
+
+
+def test_the_first_model_has_a_pair_that_a_multilingual_one_has_too():
+    pairs = (*EN_DE, *parse_models("m:de+en:de+en"))
+    languages = Languages(pairs)
+    assert [pair.model for pair in languages.pairs] == ["translate", "m"]
+    assert Languages(pairs[::-1]).pair("en", "de") == pairs[-1]

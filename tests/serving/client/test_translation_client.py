@@ -87,6 +87,41 @@ def test_with_a_beam_size_the_other_options_are_sent_too(served):
     assert list(request.inputs["max_length"].int_val) == [2**31 - 1] * 2
 
 
+def test_languages_are_sent_for_each_text(served):
+    client, service = served
+    other = client.for_languages("de", "fr")
+    other.translate(["a", "b"])
+    other.translate(["a"], SearchOptions(alpha=0.25))
+    other.translate(["a"], prefixes=["x"])
+    client.translate(["a"])
+    first, second, third, fourth = service.requests
+    options = {"beam_size", "alpha", "max_length"}
+    languages = {"source_language", "target_language"}
+    assert set(first.inputs) == {"text"} | options | languages
+    assert read_texts(first, "source_language") == [b"de", b"de"]
+    assert read_texts(first, "target_language") == [b"fr", b"fr"]
+    # 0 and NaN stand for the export's own.
+    assert list(first.inputs["beam_size"].int_val) == [0, 0]
+    assert all(map(math.isnan, first.inputs["alpha"].float_val))
+    assert list(second.inputs["alpha"].float_val) == [0.25]
+    assert set(third.inputs) == {"text", "prefix"} | languages
+    assert set(fourth.inputs) == {"text"}
+
+
+def test_languages_that_a_model_does_not_have_are_an_error():
+    def answer(request):
+        score = np.array([-math.inf if b"x" in read_texts(request) else -1.0], "f")
+        return shout(request) | {"score": score}
+
+    with serve(answer) as (server, _), TranslationClient(server) as client:
+        other = client.for_languages("de", "xx")
+        assert other.translate(["a"])[0].score == -1.0
+        with pytest.raises(ServerError, match="between these languages: de to xx. Giv"):
+            other.translate(["x"])
+        # Of a model of one pair it is the score of a search that found nothing.
+        assert client.translate(["x"])[0].score == -math.inf
+
+
 def test_prefixes_are_sent_with_the_texts(served):
     client, service = served
     client.translate(["a", "b"], prefixes=["x", ""])
