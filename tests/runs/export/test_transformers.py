@@ -15,24 +15,18 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import models
 from t2t_keras.runs.export.keras_file import export_keras
 from t2t_keras.runs.export.transformers import export_transformers
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.training.imported_run import load_model
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
-from t2t_keras.text.tokenizers import SentencePieceTokenizer, WordTokenizer
+from t2t_keras.text.tokenizers import WordTokenizer
 from tests.interop.small_models import PIECES
-from tests.interop.tokenizer_files import write_spm_pair
 from tests.interop.transformers_files import read_reference
 from tests.reference import transformer_np
-from tests.runs.random_model import (
-    CONFIG,
-    as_trained_model,
-    random_model,
-    random_vocabulary,
-)
+from tests.runs.export.piece_models import with_pieces, write_pieces
+from tests.runs.random_model import as_trained_model, random_model
 
 # Heads of 8, of which keys use 5 and values 7.
 SIZES = MappingProxyType({"num_layers": 1, "d_model": 24, "layer_norm_epsilon": 1e-5})
@@ -160,30 +154,6 @@ def test_ids_and_settings(tmp_path, vocabulary) -> None:
     assert generation["bad_words_ids"] == [[size], [size - 1], [1]]
     assert generation["decoder_start_token_id"] == size
     assert generation["eos_token_id"] == generation["forced_eos_token_id"] == 0
-
-
-def write_pieces(folder: Path, extra: tuple[str, ...]) -> PieceVocabulary:
-    """Returns a vocabulary with further pieces for sources."""
-    write_spm_pair(folder)
-    source, target = (
-        SentencePieceTokenizer((folder / f"{side}.spm").read_bytes())
-        for side in ("source", "target")
-    )
-    return PieceVocabulary(PIECES, target, PieceVocabulary([*PIECES, *extra], source))
-
-
-def with_pieces(vocabulary: PieceVocabulary, **sizes: Any) -> TrainedModel:
-    """Returns a model with weights far from those of a fresh one."""
-    config = dataclasses.replace(CONFIG.model, **sizes, share_embeddings=False)
-    config = dataclasses.replace(CONFIG, model=config)
-    model = models.build_model(config, vocabulary.size, "zero", vocabulary.source.size)
-    rng = np.random.default_rng(4)
-    for weight in model.weights:
-        weight.assign(weight + rng.normal(scale=0.3, size=weight.shape))
-    trained: Any = dataclasses.replace(
-        as_trained_model(model, random_vocabulary()), vocabulary=vocabulary
-    )
-    return trained
 
 
 @pytest.mark.parametrize("tie_output", [True, False])
