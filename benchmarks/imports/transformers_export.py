@@ -15,6 +15,7 @@ from benchmarks.imports.transformers_mt import PROGRAM
 from t2t_keras import Run
 from t2t_keras.runs import models
 from t2t_keras.runs.export.transformers import export_transformers
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.padding import pad_sentences, shift_right
@@ -74,7 +75,7 @@ def _with_random_weights(trained: TrainedModel, options: Any) -> TrainedModel:
 def _check(
     python: str, trained: TrainedModel, lines: Sequence[str], work: Path
 ) -> dict[str, str]:
-    folder = export_transformers(trained, work, _SEARCH)
+    folder = export_transformers(trained, ModelDir(work), _SEARCH)
     text, answers = work / "lines.txt", work / "answers.json"
     text.write_text("".join(f"{line}\n" for line in lines))
     command = [python, str(PROGRAM), str(folder), str(text), str(answers), "--loaded"]

@@ -57,7 +57,7 @@ def write_marian(
     """
     kind = marian_type(model)
     text = yaml_text(model_settings(model, kind, vocabularies)) + "\n\0"
-    arrays = _make_arrays(model, kind, vocabularies)
+    arrays: dict[str, Any] = {**_make_arrays(model, kind, vocabularies)}
     arrays[MODEL_SETTINGS] = np.frombuffer(text.encode(), np.int8)
     np.savez(folder / WEIGHTS, **arrays)
     for name, content in vocabularies.contents.items():

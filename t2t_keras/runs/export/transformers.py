@@ -14,10 +14,25 @@ from t2t_keras.interop.marian_mt.writer import (
 )
 from t2t_keras.runs import models
 from t2t_keras.runs.export.comparison import measure_difference
+from t2t_keras.runs.export.readable_card import hub_metadata, model_card
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.decoding_config import DecodingConfig
 
 logger = logging.getLogger(__name__)
+
+_USAGE = """\
+It is a MarianMT model of Hugging Face transformers:
+
+```python
+from transformers import MarianMTModel, MarianTokenizer
+
+folder = "."  # or the name of this repository
+tokenizer = MarianTokenizer.from_pretrained(folder)
+model = MarianMTModel.from_pretrained(folder)
+inputs = tokenizer(["..."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True))
+```"""
 
 # A larger difference is no rounding, as a fraction of the largest logit.
 _TOLERANCE = 0.01
@@ -25,10 +40,11 @@ _TOLERANCE = 0.01
 
 def export_transformers(
     trained: TrainedModel,
-    base: Path,
+    model_dir: ModelDir,
     decoding: DecodingConfig,
     *,
     allow_approximate: bool = False,
+    license_name: str | None = None,
 ) -> Path:
     """Writes a new version, a MarianMTModel of transformers, and returns its directory.
 
@@ -36,9 +52,10 @@ def export_transformers(
 
     Args:
         trained: The model.
-        base: Directory of the versions, each named by an integer.
+        model_dir: Directory of its run, which gets the new version.
         decoding: Settings of the search, for generation_config.json.
         allow_approximate: Whether to write a model that MarianMT computes otherwise.
+        license_name: License, for the model card; None if it is not known.
 
     Raises:
         UserError: If MarianMT has no such model; or it has only a similar one, and
@@ -64,7 +81,8 @@ def export_transformers(
             f"length^{decoding.alpha:g}"
         )
     data = trained.config.data
-    with new_version(final := next_version(base)) as folder:
+    final = next_version(model_dir.export_transformers)
+    with new_version(final) as folder:
         write_marian_mt(
             trained.model,
             trained.vocabulary,
@@ -79,5 +97,8 @@ def export_transformers(
                 f"largest is {found.logit:.3g}: layer normalization has another "
                 "epsilon there. Use --allow_approximate to write it all the same."
             )
+        card = hub_metadata(trained, model_dir, license_name)
+        card += model_card(trained, model_dir, license_name, _USAGE)
+        (folder / "README.md").write_text(card, "utf-8")
     logger.info(str(found))
     return final
