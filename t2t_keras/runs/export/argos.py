@@ -28,9 +28,8 @@ _TOKENIZER = "sentencepiece.model"
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
 _USAGE = """\
 It is a package of [Argos Translate](https://github.com/argosopentech/argos-translate),
-which LibreTranslate uses too: `argospm install {name}`, or
-`argostranslate.package.install_from_path("{name}")`. It has a sentence splitter of its
-own, so nothing is downloaded."""
+which LibreTranslate uses too. `argostranslate.package.install_from_path("{name}")`
+installs it. It has a sentence splitter of its own, so nothing is downloaded."""
 
 
 def export_argos(
