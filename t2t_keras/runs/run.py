@@ -176,6 +176,7 @@ class Run(TrainedRun):
         """
         from t2t_keras.runs.export.export_settings import (
             ExportSettings,
+            check_license,
             check_one_model,
             check_packages,
         )
@@ -185,6 +186,8 @@ class Run(TrainedRun):
         check_one_model(export_format, ensemble_with, shortlist)
         of_others = "quantization", "allow_approximate", "license_name"
         others = {name: options.pop(name) for name in of_others if name in options}
+        if others.get("license_name") is not None:
+            check_license(others["license_name"])
         settings = ExportSettings.from_options(self.settings.decoding, options)
         trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
         return export_model(trained, self.model_dir, export_format, settings, **others)

@@ -202,7 +202,7 @@ def check_license(name: str) -> None:
     """Raises `UserError` unless a license is written as cards of Hugging Face do."""
     if not _LICENSE.fullmatch(name):
         raise UserError(
-            "--license must be the identifier of a license in lower-case letters, "
+            "The license must be the identifier of a license in lower-case letters, "
             "digits, periods and hyphens, for example mit, apache-2.0, cc-by-4.0, or "
             f"other. Received: {name!r}"
         )
