@@ -1,6 +1,8 @@
 """Exports to Marian, computed by Marian itself: pymarian of the release tier."""
 
 import dataclasses
+import re
+import subprocess
 import sys
 from types import MappingProxyType
 
@@ -13,6 +15,7 @@ from t2t_keras.runs import models
 from t2t_keras.runs.export.marian import export_marian
 from t2t_keras.runs.training.imported_run import write_model_dir
 from t2t_keras.settings.decoding_config import DecodingConfig
+from tests.forked import REPOSITORY
 from tests.runs.random_model import (
     as_trained_model,
     random_lines,
@@ -80,3 +83,12 @@ def test_marian_translates_as_the_search_here(tmp_path, reverse_run, trained) ->
     search = dataclasses.replace(SEARCH, beam_size=1)
     ours = models.text_translator(trained, search).translate(lines)
     assert [line.text for line in ours] == [each[0]["text"] for each in found]
+    # As the page says, with the settings of decoder.yml.
+    page = (REPOSITORY / "docs/marian.md").read_text("utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    program = program.replace("runs/tiny/export_marian/1", str(folder))
+    program = program.replace("The old woman reads a book.", lines[0])
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout == f"{[found[0][0]['text']]}\n"
