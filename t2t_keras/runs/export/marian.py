@@ -20,7 +20,7 @@ from t2t_keras.settings.decoding_config import DecodingConfig
 logger = logging.getLogger(__name__)
 
 # A larger difference is no rounding, as a fraction of the largest logit.
-_TOLERANCE = 1e-3
+_TOLERANCE = 1e-4
 
 
 def export_marian(trained: TrainedModel, base: Path, decoding: DecodingConfig) -> Path:
