@@ -4,15 +4,16 @@
     python -m t2t_keras.export --model_dir=runs/tiny --checkpoint=best --beam_size=8
     python -m t2t_keras.export --model_dir=runs/tiny --format=text --xla
     python -m t2t_keras.export --model_dir=runs/tiny --format=ctranslate2
+    python -m t2t_keras.export --model_dir=runs/tiny --format=argos --quantization=int8
     python -m t2t_keras.export --model_dir=runs/tiny --format=transformers
+    python -m t2t_keras.export --model_dir=runs/tiny --format=marian
     python -m t2t_keras.export --model_dir=runs/tiny --format=keras
 
 Each export is a new version: a folder named by the next integer, as TensorFlow Serving
 expects. Versions with text in and translations out are in MODEL_DIR/export, or in
 MODEL_DIR/export_xla for servers that are started with XLA; those with token ids in and
-out, without TensorFlow Text, in MODEL_DIR/export_ids; other formats in
-MODEL_DIR/export_ctranslate2, export_transformers and export_keras. docs/serving.md,
-docs/ctranslate2.md and docs/transformers.md describe them.
+out, without TensorFlow Text, in MODEL_DIR/export_ids; other formats in folders such as
+MODEL_DIR/export_marian. docs/exports.md compares the formats.
 """
 
 import dataclasses
@@ -22,7 +23,9 @@ from t2t_keras.errors import UserError
 from t2t_keras.runs.export.export_settings import (
     FORMATS,
     SAVED_MODELS,
+    WITH_SEARCH,
     ExportSettings,
+    check_license,
     check_one_model,
     check_packages,
 )
@@ -43,7 +46,8 @@ class ExportOptions(Settings):
         "Format to write; repeat the flag for several: text, a SavedModel with text in "
         "and out; ids, a SavedModel with token ids in and out; ctranslate2, a "
         "CTranslate2 model, whose search settings are chosen when it translates; "
-        "transformers, a MarianMT model of Hugging Face; keras, a file for "
+        "argos, a package of Argos Translate and LibreTranslate; transformers, a "
+        "MarianMT model of Hugging Face; marian, a model of Marian; keras, a file for "
         "keras.models.load_model.",
         choices=FORMATS,
         repeated=True,
@@ -55,13 +59,19 @@ class ExportOptions(Settings):
     )
     quantization: str = setting(
         "float32",
-        "Storage type of the weights in CTranslate2.",
+        "Storage type of the weights in CTranslate2 and Argos Translate.",
         choices=("float32", "float16", "int16", "int8", "int8_float32"),
     )
     allow_approximate: bool = setting(
         False,
         "Whether to write the nearest MarianMT model if transformers cannot compute "
         "this one exactly.",
+    )
+    license: str | None = setting(
+        None,
+        "License of the model in the card of a MarianMT model or of a package of Argos "
+        "Translate, for example cc-by-4.0. Default: the card says that it is not "
+        "known.",
     )
 
     def check(self) -> None:
@@ -72,6 +82,13 @@ class ExportOptions(Settings):
                 "--allow_approximate is for --format=transformers. Add it, or leave "
                 "the flag out."
             )
+        if self.license is not None:
+            if not {"transformers", "argos"} & {*self.format}:
+                raise UserError(
+                    "--license is for the cards of --format=transformers and argos. "
+                    "Add one of them, or leave the flag out."
+                )
+            check_license(self.license)
 
 
 _FOR_TEXT = "is for signatures that take text. Add --format=text, or leave it out."
@@ -96,7 +113,7 @@ def main() -> int:
     if settings.sample is not None:
         sampling = Sampling(**dataclasses.asdict(settings.sample))
         settings = dataclasses.replace(settings, sample=sampling)
-    if not {*SAVED_MODELS, "transformers"} & {*options.format}:
+    if not {*WITH_SEARCH} & {*options.format}:
         for name in _SEARCH.given():
             program.log(
                 f"warning: --{name} has no effect: settings of the search are chosen "
@@ -110,6 +127,7 @@ def main() -> int:
             settings,
             quantization=options.quantization,
             allow_approximate=options.allow_approximate,
+            license_name=options.license,
         )
         print(f"exported step {trained.step:,} to {version}")
     return 0

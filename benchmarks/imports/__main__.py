@@ -7,8 +7,13 @@ PYTHON is an interpreter with pymarian, sentencepiece, torch and transformers. I
 two models with Marian, in twenty minutes on two cores; --opus names folders that it
 has made before. CTranslate2 runs in this environment, on the model of --ctranslate2.
 The checkpoint of --tensor2tensor is compared with NumPy. Of the model directories of
---export, exports to transformers are compared, and those of models with random weights
-and other architectures; --skip_marian leaves out the rest.
+--export, exports to transformers and Marian are compared, and those of models with
+random weights and other architectures; --skip_imports leaves out the rest.
+
+    python -m benchmarks.imports --text=text --argos=PYTHON --export runs/tiny
+
+This PYTHON has argostranslate, which installs and translates with packages of the model
+directories, without a network.
 
     python -m benchmarks.imports --text=text --opennmt_tf=PYTHON
 
@@ -30,8 +35,10 @@ import subprocess
 import tempfile
 
 from benchmarks.imports import (
+    argos_export,
     ctranslate2_models,
     marian,
+    marian_export,
     opennmt_tf_models,
     tensor2tensor_models,
     transformers_export,
@@ -57,7 +64,8 @@ def main() -> None:
     parser.add_argument("--ctranslate2", type=pathlib.Path)
     parser.add_argument("--tensor2tensor", type=pathlib.Path)
     parser.add_argument("--export", type=pathlib.Path, nargs="*", default=[])
-    parser.add_argument("--skip_marian", action="store_true")
+    parser.add_argument("--skip_imports", action="store_true")
+    parser.add_argument("--argos", help="Interpreter with argostranslate.")
     parser.add_argument("--opennmt_tf", help="Interpreter with OpenNMT-tf.")
     parser.add_argument("--opennmt_tf_models", type=pathlib.Path)
     parser.add_argument("--lines", type=int, default=200)
@@ -70,16 +78,18 @@ def main() -> None:
         if flags.tensor2tensor:
             figures = tensor2tensor_models.check(flags.tensor2tensor, flags.lines, work)
             print_rows("Tensor2Tensor", figures)
-        if not (flags.python or flags.opennmt_tf):
+        if not (flags.python or flags.opennmt_tf or flags.argos):
             return
         lines = (flags.text / "test.en").read_text("utf-8").splitlines()
         lines = lines[: flags.lines]
         if flags.opennmt_tf:
             check_opennmt_tf(flags, lines, work)
+        if flags.argos:
+            check_argos(flags, lines, work)
         if not flags.python:
             return
         check_exports(flags, lines, work)
-        if flags.skip_marian:
+        if flags.skip_imports:
             return
         folders = flags.opus or [train(flags, work, *model) for model in MODELS]
         for number, opus in enumerate(folders):
@@ -97,11 +107,25 @@ def main() -> None:
 def check_exports(
     flags: argparse.Namespace, lines: list[str], work: pathlib.Path
 ) -> None:
-    """Compares exports to transformers with the models that they were written from."""
+    """Compares exports with the models that they were written from."""
     for number, run in enumerate(flags.export):
-        made = new_folder(work, f"export-{number}")
-        for name, figures in transformers_export.check(flags.python, run, lines, made):
-            print_rows(f"export to transformers, {name}", figures)
+        for toolkit, module in (
+            ("transformers", transformers_export),
+            ("Marian", marian_export),
+        ):
+            made = new_folder(work, f"export-{toolkit}-{number}")
+            for name, figures in module.check(flags.python, run, lines, made):
+                print_rows(f"export to {toolkit}, {name}", figures)
+
+
+def check_argos(
+    flags: argparse.Namespace, lines: list[str], work: pathlib.Path
+) -> None:
+    """Compares packages of Argos Translate with the models that they have."""
+    for number, run in enumerate(flags.export):
+        made = new_folder(work, f"export-argos-{number}")
+        figures = argos_export.check(flags.argos, run, lines, made)
+        print_rows(f"export to Argos Translate, {run.name}", figures)
 
 
 def check_opennmt_tf(

@@ -30,11 +30,7 @@ def check(
         lines: Source text.
         work: Empty folder for what this writes.
     """
-    text, answers = work / "lines.txt", work / "answers.json"
-    text.write_text("".join(f"{line}\n" for line in lines))
-    command = [python, str(_PROGRAM), str(folder), str(text), str(answers)]
-    subprocess.run(command, check=True)
-    expected = json.loads(answers.read_text())
+    expected = ask_marian(python, folder, lines, work)
     model_dir = work / "run"
     convert("marian", folder, model_dir)
     run = Run(model_dir)
@@ -43,7 +39,7 @@ def check(
         for line, found in zip(lines, expected["beam"], strict=True)
         for each in found
     ]
-    errors = _word_score_errors(run.trained("latest"), scored)
+    errors = word_score_errors(run.trained("latest"), scored)
     greedy = [line.text for line in run.translate(lines, beam_size=1)]
     routes = translate_by_all_routes(model_dir, lines)
     best = [found[0]["text"] for found in expected["beam"]]
@@ -54,7 +50,25 @@ def check(
     }
 
 
-def _word_score_errors(
+def ask_marian(
+    python: str, folder: Path, lines: Sequence[str], work: Path
+) -> dict[str, Any]:
+    """Returns Marian's translations of lines, pieces and their scores, by search.
+
+    Args:
+        python: Interpreter with pymarian.
+        folder: Folder of the model.
+        lines: Source text.
+        work: Folder for what this writes.
+    """
+    text, answers = work / "lines.txt", work / "answers.json"
+    text.write_text("".join(f"{line}\n" for line in lines))
+    command = [python, str(_PROGRAM), str(folder), str(text), str(answers)]
+    subprocess.run(command, check=True)
+    return json.loads(answers.read_text())
+
+
+def word_score_errors(
     trained: TrainedModel, scored: Sequence[tuple[str, dict[str, Any]]]
 ) -> np.ndarray:
     """Returns the difference of each token's log probability from Marian's."""

@@ -2,7 +2,8 @@
 
     python oracle_marian.py FOLDER LINES OUTPUT.json
 
-FOLDER is one of OPUS-MT's layout. Only pymarian and sentencepiece are needed.
+FOLDER is one of OPUS-MT's layout, or has vocabularies that are SentencePiece models.
+Only pymarian and sentencepiece are needed, and PyYAML, which pymarian needs too.
 """
 
 import json
@@ -11,32 +12,43 @@ import sys
 
 import pymarian
 import sentencepiece
+import yaml
 
 
 def main(folder: pathlib.Path, lines: pathlib.Path, output: pathlib.Path) -> None:
     """Writes the translations of each line, best first, by beam and greedy search."""
-    processors = [
-        sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
-        for side in ("source", "target")
-    ]
+    settings = yaml.safe_load((folder / "decoder.yml").read_text("utf-8"))
+    vocabularies = [folder / name for name in settings["vocabs"]]
+    # A vocabulary that is a SentencePiece model splits text itself.
+    is_built_in = vocabularies[0].suffix == ".spm"
+    sides = vocabularies
+    if not is_built_in:
+        sides = [folder / f"{side}.spm" for side in ("source", "target")]
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=str(path)) for path in sides
+    )
     texts = lines.read_text("utf-8").splitlines()
-    segmented = [" ".join(pieces) for pieces in processors[0].encode(texts, str)]
+    inputs = texts
+    if not is_built_in:
+        inputs = [" ".join(each) for each in source.encode(texts, out_type=str)]
     results = {}
     for name, beam_size in (("beam", 6), ("greedy", 1)):
         translator = pymarian.Translator(
             models=[str(folder / "model.npz")],
-            vocabs=[str(folder / "vocab.yml")] * 2,
+            vocabs=[str(path) for path in vocabularies],
             beam_size=beam_size,
             normalize=1,
             n_best=True,
             word_scores=True,
+            allow_unk=settings.get("allow-unk", False),
+            no_spm_decode=is_built_in,
             mini_batch=1,
             cpu_threads=1,
             quiet=True,
         )
         results[name] = [[] for _ in texts]
-        for answer in translator.translate(segmented):
-            number, found = parse(answer, processors[1])
+        for answer in translator.translate(inputs):
+            number, found = parse(answer, target)
             results[name][number].append(found)
     output.write_text(json.dumps(results))
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.imports.random_weights import with_random_weights
 from benchmarks.imports.routes import count_equal
 from benchmarks.imports.transformers_mt import PROGRAM
 from t2t_keras import Run
 from t2t_keras.runs import models
 from t2t_keras.runs.export.transformers import export_transformers
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.padding import pad_sentences, shift_right
@@ -53,28 +55,14 @@ def check(
     trained = Run(run).trained("averaged")
     yield run.name, _check(python, trained, lines, work / "trained")
     for number, (name, options) in enumerate(_RANDOM.items()):
-        other = _with_random_weights(trained, options)
+        other = with_random_weights(trained, options)
         yield name, _check(python, other, lines[:40], work / f"random-{number}")
-
-
-def _with_random_weights(trained: TrainedModel, options: Any) -> TrainedModel:
-    sizes = {"num_layers": 2, "d_model": 48, "d_ff": 80, "num_heads": 4}
-    sizes |= {"encoder_layers": 3, "decoder_layers": 2, "d_k": None, "d_v": None}
-    model = dataclasses.replace(trained.config.model, **{**sizes, **options})
-    config = dataclasses.replace(trained.config, model=model)
-    start = models.find_decoder_start(model, trained.vocabulary)
-    built = models.build_model(config, trained.vocabulary.size, start)
-    rng = np.random.default_rng(6)
-    for weight in built.weights:
-        noise = rng.normal(scale=0.3, size=weight.shape)
-        weight.assign(weight + noise)
-    return dataclasses.replace(trained, model=built, config=config)
 
 
 def _check(
     python: str, trained: TrainedModel, lines: Sequence[str], work: Path
 ) -> dict[str, str]:
-    folder = export_transformers(trained, work, _SEARCH)
+    folder = export_transformers(trained, ModelDir(work), _SEARCH)
     text, answers = work / "lines.txt", work / "answers.json"
     text.write_text("".join(f"{line}\n" for line in lines))
     command = [python, str(PROGRAM), str(folder), str(text), str(answers), "--loaded"]

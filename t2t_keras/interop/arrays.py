@@ -3,7 +3,7 @@
 import contextlib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +220,27 @@ def pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
     missing = size - heads_HKD.shape[1]
     padded = np.pad(heads_HKD, [(0, 0), (0, missing), (0, 0)])
     return padded.reshape(num_heads * size, -1)
+
+
+def fit_heads(array: np.ndarray, path: str, sizes: Mapping[str, Any]) -> np.ndarray:
+    """Returns a weight of attention with heads of d_model / num_heads.
+
+    Zeros are added, which change neither scores nor sums. Queries are scaled, since
+    scores are divided by the square root of the head's size.
+
+    Args:
+        array: The weight.
+        path: Its path below the model; other weights than attention's are returned.
+        sizes: Those of the model, as `Transformer.sizes`.
+    """
+    name = path.rsplit("/", 1)[1]
+    heads, size = sizes["num_heads"], sizes["d_model"] // sizes["num_heads"]
+    if name.startswith(("query", "key", "value")):
+        rows = array.T if array.ndim > 1 else array[:, None]
+        array = pad_heads(rows, heads, size).T
+        array = array if name.endswith("kernel") else array[0]
+        if name.startswith("query"):
+            array = array * (size / sizes["d_k"]) ** 0.5
+    elif name == "output_kernel":
+        array = pad_heads(array, heads, size)
+    return array

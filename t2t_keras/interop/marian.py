@@ -12,9 +12,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import NpzArrays
 from t2t_keras.interop.imported_model import (
+    EOS_PIECE,
+    PAD_PIECE,
+    UNK_PIECE,
     IdMap,
     ImportedModel,
     ReadArray,
@@ -22,24 +27,34 @@ from t2t_keras.interop.imported_model import (
     check_allowed,
     check_rows,
     embedding_options,
-    parse_yaml,
-    read_yaml,
     transposed,
     without_dropout,
+)
+from t2t_keras.interop.marian_files import (
+    MODEL_SETTINGS,
+    ModelFiles,
+    find_files,
+    find_weights,
+    read_model_settings,
+)
+from t2t_keras.interop.marian_names import (
+    CLASSIC,
+    EPSILONS,
+    NEW,
+    POSITIONS,
+    last_norm,
+    stack_names,
 )
 from t2t_keras.interop.marian_vocabulary import read_vocabulary
 from t2t_keras.interop.sentencepiece_pair import open_piece_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 
-_SETTINGS = "special:model.yml"
-_EOS, _UNK = "</s>", "<unk>"
-_PROJECTIONS = ("query", "key", "value", "output")
 # Settings that must have one of some values, Marian's default first, and what a model
 # with another value is.
 _REQUIRED: Mapping[str, tuple[Sequence[Any], str]] = MappingProxyType(
     {
-        "type": (("transformer",), "another architecture"),
+        "type": ((CLASSIC, NEW), "another architecture"),
         "transformer-decoder-autoreg": (
             ("self-attention",),
             "a decoder without self-attention (SSRU, AAN or another RNN)",
@@ -50,7 +65,6 @@ _REQUIRED: Mapping[str, tuple[Sequence[Any], str]] = MappingProxyType(
             (False,),
             "attention without an output projection",
         ),
-        "transformer-train-position-embeddings": ((False,), "learned positions"),
         "transformer-no-bias": ((False,), "projections without biases"),
         "transformer-no-affine": ((False,), "normalization without scale and bias"),
         "input-types": (([],), "several inputs"),
@@ -76,21 +90,14 @@ _REQUIRED: Mapping[str, tuple[Sequence[Any], str]] = MappingProxyType(
         ),
     }
 )
+# Of a sum in float32, as a fraction of its largest number.
+_ROUNDING = 1e-6
 # Steps before and after a sub-layer, and after a stack: add, norm; dropout aside.
 _POST_NORM = ("", "an", "")
 _PRE_NORM = ("n", "a", "n")
 # First release whose training normalizes keys and values. Its decoder does not, in
 # steps after the first: translations of its own are not those that it was trained for.
 _NORMALIZES_KEYS = (1, 11)
-
-
-class _Files(NamedTuple):
-    """Files of a model: weights, two vocabularies, and settings of the search."""
-
-    weights: Path
-    vocabularies: tuple[Path, Path]
-    decoder: Path | None
-    search: Mapping[str, Any]
 
 
 def read_marian(path: Path) -> ImportedModel:
@@ -105,21 +112,22 @@ def read_marian(path: Path) -> ImportedModel:
         UserError: If a file is missing or damaged, files do not belong together, or
             this project has no such architecture.
     """
-    arrays = NpzArrays(_find_weights(path))
-    settings = _read_settings(arrays)
-    files = _find_files(path, arrays.path, settings)
+    arrays = NpzArrays(find_weights(path))
+    settings = read_model_settings(arrays)
+    files = find_files(path, arrays.path, settings)
     _check_architecture(files.weights, settings)
-    pre_norm = _is_pre_norm(files.weights, settings)
+    layout = _read_layout(arrays, settings)
     target, source = _read_vocabularies(files, arrays)
+    joint = target.pieces == source.pieces
+    start = _find_start(arrays, target) if layout.learned_positions else "zero"
     vocabulary, spm_files = open_piece_vocabulary(
         files.weights.parent, source, target, _built_in_models(files)
     )
-    weights = _map_weights(arrays, settings, pre_norm, target, source)
+    weights = _map_weights(arrays, layout, target, source)
     arrays.check_all_used()
-    joint = target.pieces == source.pieces
     decoder = [files.decoder] if files.decoder else []
     return ImportedModel(
-        model=_model_config(settings, pre_norm, weights),
+        model=_model_config(settings, layout, weights, start),
         decoding=_decoding_config(files.search),
         vocabulary=vocabulary,
         weights=weights,
@@ -131,99 +139,54 @@ def read_marian(path: Path) -> ImportedModel:
     )
 
 
-def _find_weights(path: Path) -> Path:
-    """Returns the path of the one model that a path names."""
-    if path.suffix == ".bin":
-        raise UserError(f"{path} is a model for one processor. Give a file .npz.")
-    if path.is_file():
-        return path
-    decoder = _find_decoder(path)
-    if decoder is None:
-        names = sorted(path.glob("*.npz")) if path.is_dir() else []
-        if len(names) == 1:
-            return names[0]
-        found = ", ".join(each.name for each in names) or "none"
-        raise UserError(
-            f"--input={path} must have one Marian model, a file .npz, or a decoder.yml "
-            f"that names one. Found: {found}. Give the path of a file .npz."
-        )
-    models = read_yaml(decoder).get("models")
-    models = models if isinstance(models, list) else [models]
-    if len(models) != 1 or not isinstance(models[0], str):
-        raise UserError(
-            f"{decoder} must name one model. Received: {len(models)}. Give the path of "
-            "a file .npz, convert each, and translate with --ensemble_with."
-        )
-    return _resolve(path, models[0])
-
-
-def _find_decoder(folder: Path) -> Path | None:
-    if (folder / "decoder.yml").is_file():
-        return folder / "decoder.yml"
-    found = sorted(folder.glob("*decoder.yml")) if folder.is_dir() else []
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise UserError(
-            f"--input={folder} has several models: {names}. Give the path of a file "
-            ".npz."
-        )
-    return found[0] if found else None
-
-
-def _resolve(folder: Path, name: str) -> Path:
-    """Returns the path of a file that settings name, perhaps as it once was."""
-    for path in (folder / name, folder / Path(name).name):
-        if path.is_file():
-            return path
-    raise UserError(
-        f"{folder} has no file {Path(name).name}, which its settings name. Download "
-        "the whole model."
-    )
-
-
-def _read_settings(arrays: NpzArrays) -> dict[str, Any]:
-    """Returns the settings that Marian embeds in its models."""
-    if _SETTINGS not in arrays.names:
-        raise UserError(
-            f"{arrays.path} has no array {_SETTINGS}, the settings that Marian embeds. "
-            "It is not a model of Marian."
-        )
-    content = arrays.read(_SETTINGS).tobytes().rstrip(b"\0")
-    try:
-        settings = parse_yaml(content)
-    except ValueError as error:
-        raise UserError(f"{_SETTINGS} in {arrays.path} is damaged: {error}") from error
-    if not isinstance(settings, dict):
-        raise UserError(f"{_SETTINGS} in {arrays.path} has no settings.")
-    return settings
-
-
-def _find_files(path: Path, weights: Path, settings: Mapping[str, Any]) -> _Files:
-    folder = weights.parent
-    decoder = _find_decoder(path) if path.is_dir() else None
-    if decoder is None:
-        beside = Path(f"{weights}.decoder.yml")
-        decoder = beside if beside.is_file() else None
-    search = {} if decoder is None else read_yaml(decoder)
-    names = search.get("vocabs") or settings.get("vocabs") or []
-    if len(names) != 2:
-        raise UserError(
-            f"{decoder or weights} must name two vocabularies, of source and target. "
-            f"Received: {names}"
-        )
-    vocabularies = (_resolve(folder, str(names[0])), _resolve(folder, str(names[1])))
-    return _Files(weights, vocabularies, decoder, search)
-
-
 def _check_architecture(path: Path, settings: Mapping[str, Any]) -> None:
     """Raises `UserError` if this project has no such model."""
     check_allowed(path, settings, _REQUIRED)
     for name in ("enc-depth", "dec-depth", "transformer-heads", "dim-emb"):
         if not isinstance(settings.get(name), int):
             raise UserError(
-                f"{_SETTINGS} in {path} must have a number {name}. "
+                f"{MODEL_SETTINGS} in {path} must have a number {name}. "
                 f"Received: {settings.get(name)}"
             )
+
+
+class _Layout(NamedTuple):
+    """What the names of a model's arrays, and the numbers in them, depend on.
+
+    Attributes:
+        kind: Type of the model.
+        depths: Number of layers of each stack.
+        width: D.
+        pre_norm: Whether layers are normalized before their sub-layers.
+        activation: That of the feed-forward networks.
+        learned_positions: Number of positions in the tables; None with sinusoids.
+    """
+
+    kind: str
+    depths: Mapping[str, int]
+    width: int
+    pre_norm: bool
+    activation: str
+    learned_positions: int | None
+
+
+def _read_layout(arrays: NpzArrays, settings: Mapping[str, Any]) -> _Layout:
+    kind = settings.get("type", CLASSIC)
+    learned = settings.get("transformer-train-position-embeddings", False)
+    if learned and kind == CLASSIC:
+        raise UserError(
+            f"{arrays.path} cannot be imported: it has learned positions, which a "
+            f"decoder of Marian's type {CLASSIC} ignores when it translates. Those of "
+            f"type {NEW} can be imported."
+        )
+    return _Layout(
+        kind,
+        {"encoder": settings["enc-depth"], "decoder": settings["dec-depth"]},
+        settings["dim-emb"],
+        _is_pre_norm(arrays.path, settings),
+        settings.get("transformer-ffn-activation", "swish"),
+        arrays.shape(POSITIONS["encoder"])[0] if learned else None,
+    )
 
 
 def _is_pre_norm(path: Path, settings: Mapping[str, Any]) -> bool:
@@ -246,7 +209,10 @@ def _is_pre_norm(path: Path, settings: Mapping[str, Any]) -> bool:
         )
     version = re.match(r"v(\d+)\.(\d+)", str(settings.get("version", "")))
     numbers = [int(number) for number in version.groups()] if version else [0, 0]
-    if steps == _PRE_NORM and tuple(numbers) < _NORMALIZES_KEYS:
+    is_old = (
+        settings.get("type", CLASSIC) == CLASSIC and tuple(numbers) < _NORMALIZES_KEYS
+    )
+    if steps == _PRE_NORM and is_old:
         raise UserError(
             f"{path} is a pre-norm model of Marian {settings.get('version')}, which "
             "did not normalize the keys and values of self-attention. Only those of "
@@ -255,7 +221,7 @@ def _is_pre_norm(path: Path, settings: Mapping[str, Any]) -> bool:
     return steps == _PRE_NORM
 
 
-def _read_vocabularies(files: _Files, arrays: NpzArrays) -> tuple[IdMap, IdMap]:
+def _read_vocabularies(files: ModelFiles, arrays: NpzArrays) -> tuple[IdMap, IdMap]:
     """Returns the ids of target and source."""
     for path in files.vocabularies:
         if path.suffix == ".fsv":
@@ -266,16 +232,18 @@ def _read_vocabularies(files: _Files, arrays: NpzArrays) -> tuple[IdMap, IdMap]:
         table = "Wemb" if "Wemb" in arrays.names else f"{side}_Wemb"
         rows = arrays.shape(table)[0]
         check_rows(path, pieces, rows)
-        missing = {_EOS, _UNK} - set(pieces)
+        missing = {EOS_PIECE, UNK_PIECE} - set(pieces)
         if missing:
             raise UserError(f"The vocabulary {path} must have {sorted(missing)[0]}.")
-        eos, unk = pieces.index(_EOS), pieces.index(_UNK)
-        maps.append(IdMap.from_pieces(pieces, pad=None, eos=eos, unk=unk))
+        # Marian has no padding, but exports of other programs have a row for it.
+        pad = pieces.index(PAD_PIECE) if PAD_PIECE in pieces else None
+        eos, unk = pieces.index(EOS_PIECE), pieces.index(UNK_PIECE)
+        maps.append(IdMap.from_pieces(pieces, pad=pad, eos=eos, unk=unk))
     source, target = maps
     return target, source
 
 
-def _built_in_models(files: _Files) -> list[Path] | None:
+def _built_in_models(files: ModelFiles) -> list[Path] | None:
     """Returns the vocabularies if they are SentencePiece models; None if not."""
     built_in = [p for p in files.vocabularies if p.suffix == ".spm"]
     if len(built_in) == 1:
@@ -296,20 +264,27 @@ def _read_pieces(path: Path) -> list[str]:
 
 
 def _model_config(
-    settings: Mapping[str, Any], pre_norm: bool, weights: Mapping[str, ReadWeight]
+    settings: Mapping[str, Any],
+    layout: _Layout,
+    weights: Mapping[str, ReadWeight],
+    start: str,
 ) -> ModelConfig:
+    learned = layout.learned_positions
     return ModelConfig(
-        encoder_layers=settings["enc-depth"],
-        decoder_layers=settings["dec-depth"],
-        num_layers=settings["enc-depth"],
-        d_model=settings["dim-emb"],
+        encoder_layers=layout.depths["encoder"],
+        decoder_layers=layout.depths["decoder"],
+        num_layers=layout.depths["encoder"],
+        d_model=layout.width,
         d_ff=int(settings.get("transformer-dim-ffn", 2048)),
         num_heads=settings["transformer-heads"],
-        normalization="pre" if pre_norm else "post",
-        activation=settings.get("transformer-ffn-activation", "swish"),
+        normalization="pre" if layout.pre_norm else "post",
+        layer_norm_epsilon=EPSILONS[layout.kind],
+        activation=layout.activation,
         attention_bias=True,
         **embedding_options(weights),
-        position_layout="halves_t2t",
+        learned_positions=learned,
+        position_layout="interleaved" if learned else "halves_t2t",
+        decoder_start=start,
     )
 
 
@@ -336,20 +311,19 @@ def _warnings(search: Mapping[str, Any]) -> list[str]:
 
 
 def _map_weights(
-    arrays: NpzArrays,
-    settings: Mapping[str, Any],
-    pre_norm: bool,
-    target: IdMap,
-    source: IdMap,
+    arrays: NpzArrays, layout: _Layout, target: IdMap, source: IdMap
 ) -> dict[str, ReadWeight]:
     """Returns our weights as functions that read Marian's arrays."""
     shared = "Wemb" in arrays.names
     table = "Wemb" if shared else "decoder_Wemb"
+    # A type that learns positions does not multiply embeddings by the root of their
+    # width, as is done here.
+    scale = layout.width**-0.5 if layout.learned_positions else 1.0
     weights: dict[str, ReadWeight] = {
-        "embedding/embeddings": target.rows(arrays.reader(table))
+        "embedding/embeddings": target.rows(_scaled(arrays.reader(table), scale))
     }
     if not shared:
-        rows = source.rows(arrays.reader("encoder_Wemb"))
+        rows = source.rows(_scaled(arrays.reader("encoder_Wemb"), scale))
         weights["source_embedding/embeddings"] = rows
     output = "decoder_ff_logit_out"
     if f"{output}_W" in arrays.names:
@@ -358,49 +332,57 @@ def _map_weights(
     elif f"{output}_Wt" in arrays.names:
         matrix = arrays.reader(f"{output}_Wt")
         weights["embedding/output_matrix"] = target.rows(matrix)
+    else:
+        scale = 1 / scale
     bias = f"{output}_b"
     has_bias = bias in arrays.names
     weights |= target.output_bias(arrays.vector(bias) if has_bias else None)
-    for stack, depth in (("encoder", "enc-depth"), ("decoder", "dec-depth")):
-        for layer in range(settings[depth]):
-            weights |= _map_layer(arrays, stack, layer, "_pre" if pre_norm else "")
-        if pre_norm:
-            for name, part in (("gamma", "scale"), ("beta", "bias")):
-                # The step after the stack has the names of a step after a layer.
-                weights[f"{stack}/norm/{name}"] = arrays.vector(
-                    f"{stack}_top_ln_{part}"
-                )
+    for stack, depth in layout.depths.items():
+        for name in stack_names(
+            layout.kind,
+            stack,
+            depth,
+            pre_norm=layout.pre_norm,
+            activation=layout.activation,
+        ):
+            read = arrays.reader if name.is_matrix else arrays.vector
+            weights[name.ours] = read(name.theirs)
+    if "embedding/output_matrix" not in weights:
+        # The table is the output's matrix too, so what it is multiplied by is scaled.
+        for part in ("gamma", "beta"):
+            path = f"{last_norm(layout.depths['decoder'], layout.pre_norm)}/{part}"
+            weights[path] = _scaled(weights[path], scale)
+    if layout.learned_positions:
+        weights["positions/positions"] = arrays.reader(POSITIONS["encoder"])
     return weights
 
 
-def _map_layer(
-    arrays: NpzArrays, stack: str, layer: int, suffix: str
-) -> dict[str, ReadArray]:
-    theirs, ours = f"{stack}_l{layer + 1}", f"{stack}/layer_{layer}"
-    parts = [("self", "attention", "attention_residual")]
-    if stack == "decoder":
-        parts.append(("context", "memory_attention", "memory_residual"))
-    weights: dict[str, ReadArray] = {}
-    for name, attention, residual in parts:
-        for letter, projection in zip("qkvo", _PROJECTIONS, strict=True):
-            path = f"{ours}/{attention}/{projection}"
-            weights[f"{path}_kernel"] = arrays.reader(f"{theirs}_{name}_W{letter}")
-            weights[f"{path}_bias"] = arrays.vector(f"{theirs}_{name}_b{letter}")
-        weights |= _map_norm(
-            arrays, f"{theirs}_{name}_Wo_ln", f"{ours}/{residual}", suffix
-        )
-    for number, name in (("1", "inner"), ("2", "outer")):
-        path = f"{ours}/feed_forward/{name}"
-        weights[f"{path}/kernel"] = arrays.reader(f"{theirs}_ffn_W{number}")
-        weights[f"{path}/bias"] = arrays.vector(f"{theirs}_ffn_b{number}")
-    residual = f"{ours}/feed_forward_residual"
-    return weights | _map_norm(arrays, f"{theirs}_ffn_ffn_ln", residual, suffix)
+def _scaled(read: ReadWeight, factor: float) -> ReadArray:
+    return lambda: read()[:] * np.float32(factor)
 
 
-def _map_norm(
-    arrays: NpzArrays, theirs: str, ours: str, suffix: str
-) -> dict[str, ReadArray]:
-    return {
-        f"{ours}/norm/gamma": arrays.vector(f"{theirs}_scale{suffix}"),
-        f"{ours}/norm/beta": arrays.vector(f"{theirs}_bias{suffix}"),
-    }
+def _find_start(arrays: NpzArrays, target: IdMap) -> str:
+    """Returns the setting `decoder_start` of a model that learns positions.
+
+    Encoder and decoder have a table each, and a model here has one for both. They may
+    differ in the first row, by the embedding of a piece from which the decoder starts,
+    as exports of this project have it.
+
+    Raises:
+        UserError: If they differ in something else.
+    """
+    encoder, decoder = (arrays.reader(name)() for name in POSITIONS.values())
+    difference = decoder - encoder if decoder.shape == encoder.shape else None
+    if difference is not None and not difference.any():
+        return "zero"
+    table = "Wemb" if "Wemb" in arrays.names else "decoder_Wemb"
+    rows_VD = arrays.reader(table)()
+    if difference is not None and not difference[1:].any():
+        errors_V = np.abs(rows_VD - difference[0]).max(axis=1)
+        nearest = int(errors_V.argmin())
+        if errors_V[nearest] <= _ROUNDING * np.abs(decoder[0]).max():
+            return target.pieces[target.original_ids.index(nearest)]
+    raise UserError(
+        f"{arrays.path} cannot be imported: it has other learned positions in the "
+        "encoder than in the decoder. A model here has one table for both."
+    )

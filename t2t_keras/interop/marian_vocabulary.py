@@ -6,6 +6,7 @@ writes an entry a line, which is read here as such.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,6 +14,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.interop.imported_model import read_pieces
 
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+# What a line of YAML between double quotes cannot have as it is.
+_NOT_PLAIN = re.compile('["\\\\\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]')
 # YAML 1.2, section 5.7.
 _ESCAPED = MappingProxyType(
     {
@@ -85,3 +88,23 @@ def _unquote(key: str) -> str:
 def _unescape(match: re.Match[str]) -> str:
     code = match[1] or match[2] or match[3]
     return chr(int(code, 16)) if code else _ESCAPED.get(match[4], match[4])
+
+
+def vocabulary_text(pieces: Sequence[str]) -> str:
+    """Returns the content of a file `*.yml`, from which Marian reads these pieces.
+
+    Every piece is quoted: without quotes `~` and `1.0` have other types.
+    """
+    lines = (f"{_quote(piece)}: {i}\n" for i, piece in enumerate(pieces))
+    return "".join(lines)
+
+
+def _quote(piece: str) -> str:
+    return f'"{_NOT_PLAIN.sub(_escape, piece)}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in '"\\':
+        return f"\\{character}"
+    return f"\\u{ord(character):04X}"

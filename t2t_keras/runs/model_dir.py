@@ -12,8 +12,10 @@ MODEL_DIR/
   export_xla/        the same, for servers that are started with XLA
   export_ids/        SavedModels for token ids, which need no TensorFlow Text
   export_ctranslate2/  CTranslate2 models, a folder for each version
+  export_argos/      the same of packages of Argos Translate
   export_transformers/  the same of MarianMT models of transformers
-  export_keras/     the same of files of Keras
+  export_marian/     the same of models of Marian
+  export_keras/      the same of files of Keras
   tensorboard/       curves, sample translations, attention maps, profiles
   metrics.jsonl      metrics, a line of JSON for each progress line
   nonfinite/         step-N, batches whose loss or gradient was not finite
@@ -88,7 +90,9 @@ class ModelDir:
         self.export_xla = self.path / "export_xla"
         self.export_ids = self.path / "export_ids"
         self.export_ctranslate2 = self.path / "export_ctranslate2"
+        self.export_argos = self.path / "export_argos"
         self.export_transformers = self.path / "export_transformers"
+        self.export_marian = self.path / "export_marian"
         self.export_keras = self.path / "export_keras"
         self.tensorboard = self.path / "tensorboard"
         self.metrics_file = self.path / "metrics.jsonl"

@@ -164,17 +164,19 @@ class Run(TrainedRun):
 
         Args:
             export_format: "text", a SavedModel with text in and out; "ids", one with
-                token ids; "ctranslate2"; "transformers"; or "keras".
+                token ids; "ctranslate2"; "argos"; "transformers"; "marian"; or "keras".
             checkpoint: The weights to use.
             ensemble_with: Runs or checkpoints whose models are exported with it.
             shortlist: As in `translate`.
             shortlist_size: As in `translate`.
             **options: Settings of the search, as in `translate`, and fields of
                 `ExportSettings`, such as `n_best` or `batch_sizes`; `quantization` for
-                CTranslate2, `allow_approximate` for transformers.
+                CTranslate2 and Argos, `allow_approximate` for transformers, and
+                `license_name` for the cards of both.
         """
         from t2t_keras.runs.export.export_settings import (
             ExportSettings,
+            check_license,
             check_one_model,
             check_packages,
         )
@@ -182,8 +184,10 @@ class Run(TrainedRun):
 
         check_packages(export_format)
         check_one_model(export_format, ensemble_with, shortlist)
-        of_others = "quantization", "allow_approximate"
+        of_others = "quantization", "allow_approximate", "license_name"
         others = {name: options.pop(name) for name in of_others if name in options}
+        if others.get("license_name") is not None:
+            check_license(others["license_name"])
         settings = ExportSettings.from_options(self.settings.decoding, options)
         trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
         return export_model(trained, self.model_dir, export_format, settings, **others)

@@ -346,11 +346,12 @@ def flagfile_text(config: ExperimentConfig, comment: str) -> str:
         section = getattr(config, section_name)
         lines += ["", f"# {(type(section).__doc__ or '').splitlines()[0]}"]
         for name in settings_of(section):
-            lines += _flag_lines(name, getattr(section, name))
+            lines += flag_lines(name, getattr(section, name))
     return "\n".join(lines) + "\n"
 
 
-def _flag_lines(name: str, value: Any) -> list[str]:
+def flag_lines(name: str, value: Any) -> list[str]:
+    """Returns a setting as lines of a flagfile; a comment if it is not set."""
     if value is None or value == ():
         return [f"# --{name} is not set"]
     if isinstance(value, bool):

@@ -22,9 +22,11 @@ from tests.architecture.tree import files, python_files, relative
 THIRD_PARTY = "@pypi//"
 # Programs that compare this project with others, or run it on JAX or Apache Beam, have
 # environments of their own. Bazel's lock does not contain what they import: the extras
-# `peers`, `jax` and `beam`, and OpenNMT-tf, which needs an older Keras.
+# `peers`, `jax` and `beam`, Argos Translate, and OpenNMT-tf, which needs an older
+# Keras.
 PEERS = frozenset(
-    "apache_beam jax keras_hub opennmt pymarian torch transformers".split()
+    "apache_beam argostranslate jax keras_hub opennmt pymarian torch "
+    "transformers".split()
 )
 PEERS_PLACES = (
     "benchmarks/",

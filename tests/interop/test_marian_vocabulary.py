@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from t2t_keras.errors import UserError
-from t2t_keras.interop.marian_vocabulary import read_vocabulary
+from t2t_keras.interop.marian_vocabulary import read_vocabulary, vocabulary_text
 
 HOSTILE = (
     "</s>",
@@ -74,6 +74,14 @@ def test_what_a_library_writes_is_read_as_it_reads_it(tmp_path) -> None:
         path = tmp_path / "vocab.yml"
         path.write_text(text, encoding="utf-8")
         assert read_vocabulary(path) == [*pieces]
+
+
+def test_what_is_written_is_read_by_a_library_too(tmp_path) -> None:
+    pieces = [*HOSTILE, "\x85", "\u2028", "\xa0", "\ufeff", "\x07\x1b", "long " * 40]
+    path = tmp_path / "vocab.yml"
+    path.write_text(text := vocabulary_text(pieces), encoding="utf-8")
+    assert yaml.safe_load(text) == {piece: i for i, piece in enumerate(pieces)}
+    assert read_vocabulary(path) == pieces
 
 
 def test_plain_keys_are_text(tmp_path) -> None:

@@ -389,10 +389,17 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "np.take(array, np.argsort(order_D), axis)",
     ),
     Mutation(
-        "an export to transformers scales scores by its own heads' size",
-        "t2t_keras.interop.transformers.marian_arrays",
-        "_with_their_heads",
+        "an export to transformers or Marian scales scores by its own heads' size",
+        "t2t_keras.interop.arrays",
+        "fit_heads",
         "(size / sizes['d_k']) ** 0.5",
+        "1.0",
+    ),
+    Mutation(
+        "an export to Marian has Marian's epsilon",
+        "t2t_keras.interop.marian_writer",
+        "_Scales.of",
+        "(EPSILONS[kind] / sizes['layer_norm_epsilon']) ** 0.5",
         "1.0",
     ),
     Mutation(

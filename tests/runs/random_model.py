@@ -135,11 +135,15 @@ def random_trained_model(tmp_path_factory, **sizes):
     """Returns a model as if loaded from an average of two checkpoints."""
     vocabulary = random_vocabulary()
     trained = as_trained_model(random_model(vocabulary, **sizes), vocabulary)
-    folder = tmp_path_factory.mktemp("checkpoint") / "averaged"
-    store = CheckpointStore(folder, trained.model)
-    path = store.save(checkpoints.CheckpointState(step=123, averaged=(1, 2)))
-    return dataclasses.replace(trained, checkpoint=Path(path))
+    return with_checkpoint(trained, tmp_path_factory.mktemp("checkpoint"))
 
 
 def strings(lines):
     return np.array([line.encode() for line in lines], dtype=object)
+
+
+def with_checkpoint(trained: models.TrainedModel, folder: Path) -> models.TrainedModel:
+    """Returns the model as if loaded from an average of two checkpoints."""
+    store = CheckpointStore(folder / "averaged", trained.model)
+    path = store.save(checkpoints.CheckpointState(step=123, averaged=(1, 2)))
+    return dataclasses.replace(trained, checkpoint=Path(path))

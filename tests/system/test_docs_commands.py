@@ -51,6 +51,7 @@ TEXT = tuple(
 PAGES = MappingProxyType(
     {
         "transformers.md": (),
+        "marian.md": (),
         "training.md": ("Learning rate", "Early stopping", "Checkpoint averaging"),
         "multi30k.md": (),
         "finetuning.md": ("Another vocabulary", "Partial loading and freezing"),

@@ -174,6 +174,8 @@ REFUSED = (
     (("--top_p=0.9",), "--top_p is for --sample. Add --sample, or leave it out."),
     (("--sample", "--format=ids"), "--sample is for signatures that take text. Add"),
     (("--prefix", "--format=ids"), "--prefix is for signatures that take text. Add"),
+    (("--license=mit", "--format=marian"), "--license is for the cards of --format=tr"),
+    (("--license=My own", "--format=argos"), "must be the identifier of a license in"),
     (("--model_name=En De",), "must be lower-case letters, digits and hyphens"),
 )
 

@@ -42,7 +42,7 @@ def test_the_example_is_trained_killed_resumed_exported_and_served(tmp_path):
     with started_server(run.model_dir.export, flag) as server:
         with TranslationClient(server.address) as client:
             assert [each.text for each in client.translate(lines)] == expected
-    for other in ("ctranslate2", "transformers"):
+    for other in ("ctranslate2", "argos", "transformers", "marian"):
         with pytest.raises(UserError, match=f"this model is a {NAME}. Export it as a"):
             run.export(other)
     # The class may also be given; a file that has changed since is told of.

@@ -3,13 +3,12 @@
 Shapes: V vocabulary, D model width, H heads.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from keras import ops
 
-from t2t_keras.interop.arrays import pad_heads
+from t2t_keras.interop.arrays import fit_heads
 from t2t_keras.interop.imported_model import NO_LOGIT
 from t2t_keras.interop.transformers.marian_settings import Ids, is_shared
 from t2t_keras.interop.transformers.names import (
@@ -62,7 +61,7 @@ def make_arrays(model: Transformer, ids: Ids) -> dict[str, np.ndarray]:
             for name in layer_names(stack, layer):
                 if name.ours in own:
                     array = _permute(read(name.ours), name.ours, order_D)
-                    array = _with_their_heads(array, name.ours, sizes)
+                    array = fit_heads(array, name.ours, sizes)
                 else:  # a bias, which they always have
                     array = np.zeros(sizes["d_model"], np.float32)
                 arrays[name.theirs] = array.T if name.is_kernel else array
@@ -102,25 +101,4 @@ def _permute(array: np.ndarray, path: str, order_D: np.ndarray) -> np.ndarray:
     for name, axis in _RESIDUAL_AXIS:
         if path.endswith(name):
             return np.take(array, order_D, axis)
-    return array
-
-
-def _with_their_heads(
-    array: np.ndarray, path: str, sizes: Mapping[str, Any]
-) -> np.ndarray:
-    """Returns a weight of attention with heads of d_model / num_heads.
-
-    Zeros are added, which change neither scores nor sums. Queries are scaled, since
-    scores are divided by the square root of the head's size.
-    """
-    name = path.rsplit("/", 1)[1]
-    heads, size = sizes["num_heads"], sizes["d_model"] // sizes["num_heads"]
-    if name.startswith(("query", "key", "value")):
-        rows = array.T if array.ndim > 1 else array[:, None]
-        array = pad_heads(rows, heads, size).T
-        array = array if name.endswith("kernel") else array[0]
-        if name.startswith("query"):
-            array = array * (size / sizes["d_k"]) ** 0.5
-    elif name == "output_kernel":
-        array = pad_heads(array, heads, size)
     return array

@@ -1,6 +1,8 @@
 """Export of a trained model for CTranslate2."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from keras import ops
 
@@ -36,13 +38,40 @@ def export_ctranslate2(
             restricted to a neighborhood.
         OSError: If the version cannot be written.
     """
-    model, vocabulary = trained.model, trained.vocabulary
+    check_expressible(trained.model)
+    files = _tokenizer_files(trained.vocabulary)
+    return write_model(trained, next_version(base), quantization, files)
+
+
+def check_expressible(model: Transformer) -> None:
+    """Raises `UserError` if CTranslate2 has no such model."""
     if model.sizes["encoder_neighborhood"]:
         raise UserError(
             "CTranslate2 has no encoder whose attention is restricted to a "
             "neighborhood, and this model was trained with --encoder_neighborhood="
             f"{model.sizes['encoder_neighborhood']}. Export it as a SavedModel."
         )
+
+
+def write_model(
+    trained: TrainedModel,
+    directory: Path,
+    quantization: str,
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> Path:
+    """Writes a model that `check_expressible` accepts, and returns its directory.
+
+    Args:
+        trained: The model.
+        directory: As in `write_ctranslate2`.
+        quantization: As in `write_ctranslate2`.
+        files: As in `write_ctranslate2`.
+
+    Raises:
+        UserError: As `write_ctranslate2`.
+        OSError: If the directory cannot be written.
+    """
+    model, vocabulary = trained.model, trained.vocabulary
     pieces = (
         vocabulary.source.pieces(range(vocabulary.source.size)),
         vocabulary.pieces(range(vocabulary.size)),
@@ -51,12 +80,12 @@ def export_ctranslate2(
         model_weights(model),
         position_encodings(model, model.max_positions or _POSITIONS),
         pieces,
-        next_version(base),
+        directory,
         architecture=Architecture(
             *(model.sizes[name] for name in Architecture._fields)
         ),
         quantization=quantization,
-        files=_tokenizer_files(vocabulary),
+        files=files,
     )
 
 

@@ -41,19 +41,11 @@ def model_card_metadata(
     limits: ServingLimits,
 ) -> dict[str, Any]:
     """Returns the part of the model card that no file of the export contains."""
-    checkpoint = _describe_checkpoint(trained)
-    data, languages = trained.config.data, trained.vocabulary.languages
-    card = model_dir.run_card()
+    run = describe_run(trained, model_dir)
+    card, scores = model_dir.run_card(), run.pop("scores")
     return {
         "name": settings.model_name,
-        "languages": {
-            "source": data.source_language,
-            "target": data.target_language,
-            **({"codes": list(languages.pieces)} if languages else {}),
-        },
-        "source": checkpoint,
-        "corpus": card.get("corpus", {}).get("name"),
-        "model": _describe_model(trained),
+        **run,
         **_describe_others(trained),
         **({"shortlist": trained.shortlist.describe()} if trained.shortlist else {}),
         "vocabulary": {
@@ -65,16 +57,33 @@ def model_card_metadata(
         **({"sampling": _sampling_values(settings.sample)} if settings.sample else {}),
         "limits": dataclasses.asdict(limits),
         "xla": settings.xla,
+        "scores": scores,
+        "versions": {
+            "t2t_keras": __version__,
+            **package_versions(_PACKAGES),
+        },
+    }
+
+
+def describe_run(trained: TrainedModel, model_dir: ModelDir) -> dict[str, Any]:
+    """Returns languages, checkpoint, corpus, sizes and scores of a model."""
+    checkpoint, card = _describe_checkpoint(trained), model_dir.run_card()
+    data, languages = trained.config.data, trained.vocabulary.languages
+    return {
+        "languages": {
+            "source": data.source_language,
+            "target": data.target_language,
+            **({"codes": list(languages.pieces)} if languages else {}),
+        },
+        "source": checkpoint,
+        "corpus": card.get("corpus", {}).get("name"),
+        "model": _describe_model(trained),
         "scores": {
             name: score
             for name, score in card.get("scores", {}).items()
             if score.get("checkpoint") == checkpoint["checkpoint"]
             # They are scores of one model, with all of its vocabulary.
             and not (trained.others or trained.shortlist)
-        },
-        "versions": {
-            "t2t_keras": __version__,
-            **package_versions(_PACKAGES),
         },
     }
 

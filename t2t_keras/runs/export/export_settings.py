@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from t2t_keras.decoding.settings import SamplingSettings
@@ -14,8 +15,21 @@ from t2t_keras.settings.setting import Settings, setting, settings_of
 SAVED_MODELS = ("text", "ids")
 """Formats that are SavedModels."""
 
-FORMATS = (*SAVED_MODELS, "ctranslate2", "transformers", "keras")
+FORMATS = (*SAVED_MODELS, "ctranslate2", "argos", "transformers", "marian", "keras")
 """Names of the formats, as --format has them."""
+
+WITH_SEARCH = (*SAVED_MODELS, "transformers", "marian")
+"""Formats whose files have settings of the search."""
+
+# Extra that a format needs.
+_EXTRAS = MappingProxyType(
+    {
+        "ctranslate2": "ctranslate2",
+        "argos": "ctranslate2",
+        "transformers": "convert",
+        "marian": "convert",
+    }
+)
 
 # Words that replace a list of signatures to warm up.
 ALL, NONE = "all", "none"
@@ -32,6 +46,7 @@ _TEXT_SIGNATURES = (
 _IDS_SIGNATURES = (signature.TRANSLATE, signature.TRANSLATE_IDS, signature.DETOKENIZE)
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LICENSE = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,9 +194,18 @@ class ExportSettings(Settings):
 
 def check_packages(export_format: str) -> None:
     """Raises `MissingPackage` if a format needs an extra that is not installed."""
-    extra = {"ctranslate2": "ctranslate2", "transformers": "convert"}.get(export_format)
-    if extra:
+    if extra := _EXTRAS.get(export_format):
         require_extra(f"--format={export_format}", extra)
+
+
+def check_license(name: str) -> None:
+    """Raises `UserError` unless a license is written as cards of Hugging Face do."""
+    if not _LICENSE.fullmatch(name):
+        raise UserError(
+            "The license must be the identifier of a license in lower-case letters, "
+            "digits, periods and hyphens, for example mit, apache-2.0, cc-by-4.0, or "
+            f"other. Received: {name!r}"
+        )
 
 
 def check_one_model(

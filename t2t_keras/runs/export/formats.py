@@ -22,6 +22,7 @@ def export_model(
     *,
     quantization: str = "float32",
     allow_approximate: bool = False,
+    license_name: str | None = None,
 ) -> Path:
     """Writes a new version, and returns its directory.
 
@@ -29,9 +30,10 @@ def export_model(
         trained: The model.
         model_dir: Directory of its run.
         export_format: A name in `FORMATS`.
-        settings: Settings of a SavedModel, and of the search of a MarianMT model.
-        quantization: Storage type of the weights, for CTranslate2.
+        settings: Settings of a SavedModel, and of the search in other formats.
+        quantization: Storage type of the weights, for CTranslate2 and Argos.
         allow_approximate: As in `export_transformers`.
+        license_name: License of the model, for its card; None if it is not known.
 
     Raises:
         UserError: If there is no such format, it has no such model, it needs packages
@@ -64,11 +66,20 @@ def export_model(
         from t2t_keras.runs.export.ctranslate2 import export_ctranslate2
 
         return export_ctranslate2(trained, model_dir.export_ctranslate2, quantization)
+    if export_format == "argos":
+        from t2t_keras.runs.export.argos import export_argos
+
+        return export_argos(trained, model_dir, quantization, license_name)
+    if export_format == "marian":
+        from t2t_keras.runs.export.marian import export_marian
+
+        return export_marian(trained, model_dir.export_marian, settings.decoding)
     from t2t_keras.runs.export.transformers import export_transformers
 
     return export_transformers(
         trained,
-        model_dir.export_transformers,
+        model_dir,
         settings.decoding,
         allow_approximate=allow_approximate,
+        license_name=license_name,
     )

@@ -3,12 +3,8 @@
 import logging
 from pathlib import Path
 
-import numpy as np
-from keras import ops
-
 from t2t_keras.errors import UserError
 from t2t_keras.files.versions import new_version, next_version
-from t2t_keras.interop.imported_weights import load_weights
 from t2t_keras.interop.transformers.marian_writer import (
     check_expressible,
     find_differences,
@@ -16,28 +12,39 @@ from t2t_keras.interop.transformers.marian_writer import (
     write_marian_mt,
 )
 from t2t_keras.interop.transformers.reader import read_transformers
-from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
+from t2t_keras.runs.export.comparison import measure_difference
+from t2t_keras.runs.export.readable_card import hub_metadata, model_card
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.decoding_config import DecodingConfig
-from t2t_keras.text.padding import pad_sentences, shift_right
-from t2t_keras.text.vocabulary import EOS_ID, UNK_ID
-from t2t_keras.typing import DECODER_INPUT_TOKENS, ENCODER_INPUT_TOKENS
 
 logger = logging.getLogger(__name__)
 
+_USAGE = """\
+It is a MarianMT model of Hugging Face transformers:
+
+```python
+from transformers import MarianMTModel, MarianTokenizer
+
+folder = "."  # or the name of this repository
+tokenizer = MarianTokenizer.from_pretrained(folder)
+model = MarianMTModel.from_pretrained(folder)
+inputs = tokenizer(["..."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True))
+```"""
+
 # A larger difference is no rounding, as a fraction of the largest logit.
 _TOLERANCE = 0.01
-# Lengths of the compared sources and targets, without the end of the sentence.
-_LENGTHS = ((1, 9), (40, 30), (12, 1), (7, 60))
 
 
 def export_transformers(
     trained: TrainedModel,
-    base: Path,
+    model_dir: ModelDir,
     decoding: DecodingConfig,
     *,
     allow_approximate: bool = False,
+    license_name: str | None = None,
 ) -> Path:
     """Writes a new version, a MarianMTModel of transformers, and returns its directory.
 
@@ -45,9 +52,10 @@ def export_transformers(
 
     Args:
         trained: The model.
-        base: Directory of the versions, each named by an integer.
+        model_dir: Directory of its run, which gets the new version.
         decoding: Settings of the search, for generation_config.json.
         allow_approximate: Whether to write a model that MarianMT computes otherwise.
+        license_name: License, for the model card; None if it is not known.
 
     Raises:
         UserError: If MarianMT has no such model; or it has only a similar one, and
@@ -73,7 +81,8 @@ def export_transformers(
             f"length^{decoding.alpha:g}"
         )
     data = trained.config.data
-    with new_version(final := next_version(base)) as folder:
+    final = next_version(model_dir.export_transformers)
+    with new_version(final) as folder:
         write_marian_mt(
             trained.model,
             trained.vocabulary,
@@ -81,60 +90,15 @@ def export_transformers(
             decoding=decoding,
             languages=(data.source_language, data.target_language),
         )
-        difference, largest = _measure_difference(folder, trained)
-        if not allow_approximate and difference > _TOLERANCE * max(1.0, largest):
+        found = measure_difference(read_transformers(folder), trained)
+        if not allow_approximate and found.largest > _TOLERANCE * max(1.0, found.logit):
             raise UserError(
-                f"The written model's logits differ by {difference:.2g}, and the "
-                f"largest is {largest:.3g}: layer normalization has another epsilon "
-                "there. Use --allow_approximate to write it all the same."
+                f"The written model's logits differ by {found.largest:.2g}, and the "
+                f"largest is {found.logit:.3g}: layer normalization has another "
+                "epsilon there. Use --allow_approximate to write it all the same."
             )
-    logger.info(
-        f"logits of random sentences differ by at most {difference:.1e}; the largest "
-        f"is {largest:.1f}"
-    )
+        card = hub_metadata(trained, model_dir, license_name)
+        card += model_card(trained, model_dir, license_name, _USAGE)
+        (folder / "README.md").write_text(card, "utf-8")
+    logger.info(str(found))
     return final
-
-
-def _read_again(folder: Path) -> Transformer:
-    imported = read_transformers(folder)
-    config = imported.config(("und", "und"))
-    vocabulary = imported.vocabulary
-    model = models.build_model(
-        config,
-        vocabulary.size,
-        models.find_decoder_start(config.model, vocabulary),
-        vocabulary.source.size,
-    )
-    load_weights(imported, model)
-    return model
-
-
-def _measure_difference(folder: Path, trained: TrainedModel) -> tuple[float, float]:
-    """Returns the largest difference of logits, and the largest logit, both absolute.
-
-    The folder is read again as its format says, and both models compute the logits of
-    random sentences. Both have the same ids, except that of padding.
-    """
-    written = _read_again(folder)
-    vocabulary = trained.vocabulary
-    rng = np.random.default_rng(1)
-
-    def draw(length: int, size: int) -> list[int]:
-        return [*rng.integers(UNK_ID, size, length).tolist(), EOS_ID]
-
-    pairs = [
-        (draw(source, vocabulary.source.size), draw(target, vocabulary.size))
-        for source, target in _LENGTHS
-    ]
-    sources, targets = (pad_sentences(side) for side in zip(*pairs, strict=True))
-    batch = {
-        ENCODER_INPUT_TOKENS: sources,
-        DECODER_INPUT_TOKENS: shift_right(targets),
-    }
-    is_token = targets != 0
-    expected, found = (
-        ops.convert_to_numpy(model(batch))[is_token][:, EOS_ID : vocabulary.size]
-        for model in (trained.model, written)
-    )
-    difference = np.abs(found.astype(np.float64) - expected)
-    return float(difference.max()), float(np.abs(expected).max())

@@ -92,21 +92,21 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         + (", compiled by XLA." if card["xla"] else "."),
         *_ensemble(card.get("ensemble_with", ())),
         *_shortlist(card.get("shortlist")),
-        _score_table(card["scores"]),
-        _table("Signature", ["inputs", "outputs"], _signature_rows(card["signatures"])),
+        score_table(card["scores"]),
+        table("Signature", ["inputs", "outputs"], _signature_rows(card["signatures"])),
         _warm_up(card["warm_up"], card["signatures"]),
-        _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
+        table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
         "Longer inputs are cut, and `truncated` is then true.",
-        _table("Search", ["value"], [[k, v] for k, v in card["decoding"].items()]),
+        table("Search", ["value"], [[k, v] for k, v in card["decoding"].items()]),
         *_sampling(card.get("sampling")),
-        _table("Model", ["value"], [[k, v] for k, v in model.items()]),
-        _table(
+        table("Model", ["value"], [[k, v] for k, v in model.items()]),
+        table(
             "Exported with", ["version"], [[k, v] for k, v in card["versions"].items()]
         ),
         "In addition to TensorFlow's own ops it needs "
         + (", ".join(card["ops_beside_tensorflow"]) or "none")
         + f". Tested with {card['tested_with']}; not with TensorFlow Serving's binary.",
-        _table("File", ["SHA-256"], [[k, v] for k, v in card["files"].items()]),
+        table("File", ["SHA-256"], [[k, v] for k, v in card["files"].items()]),
     ]
     return "\n\n".join(paragraphs) + "\n"
 
@@ -115,7 +115,7 @@ def _sampling(settings: Mapping[str, Any] | None) -> list[str]:
     """Returns a table of the settings of samples, if there is a signature for them."""
     if settings is None:
         return []
-    return [_table("Sampling", ["value"], [[k, v] for k, v in settings.items()])]
+    return [table("Sampling", ["value"], [[k, v] for k, v in settings.items()])]
 
 
 def _ensemble(others: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -133,7 +133,7 @@ def _ensemble(others: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         "The probabilities of the next token are the mean of this model's and of "
         "others'; `attention` is that of this model.",
-        _table("Other model", ["step", "parameters"], rows),
+        table("Other model", ["step", "parameters"], rows),
     ]
 
 
@@ -147,14 +147,15 @@ def _shortlist(shortlist: Mapping[str, Any] | None) -> list[str]:
     ]
 
 
-def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
+def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns a table of scores by the name of the test set."""
     if not scores:
         return "It has not been scored."
     rows = [
         [name, *(_round(score.get(key)) for key in ("bleu", "chrf", "perplexity"))]
         for name, score in scores.items()
     ]
-    return _table("Scored on", ["BLEU", "chrF", "perplexity"], rows)
+    return table("Scored on", ["BLEU", "chrF", "perplexity"], rows)
 
 
 def _round(number: float | None) -> str:
@@ -176,7 +177,8 @@ def _warm_up(names: Sequence[str], signatures: Collection[str]) -> str:
     return " ".join(part for part in (warm, slow) if part)
 
 
-def _table(first: str, others: list[str], rows: list[list[Any]]) -> str:
+def table(first: str, others: list[str], rows: list[list[Any]]) -> str:
+    """Returns a table of Markdown, with the title of its first column and of others."""
     head = [first, *others]
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

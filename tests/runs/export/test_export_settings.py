@@ -7,7 +7,11 @@ import pytest
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError
 from t2t_keras.runs import models
-from t2t_keras.runs.export.export_settings import ExportSettings, select_warm_up
+from t2t_keras.runs.export.export_settings import (
+    ExportSettings,
+    check_license,
+    select_warm_up,
+)
 from t2t_keras.runs.export.saved_model import serving_limits
 from t2t_keras.settings.decoding_config import DecodingConfig
 from tests.runs.random_model import CONFIG, as_trained_model
@@ -143,3 +147,14 @@ def test_signatures_that_an_export_lacks(warm_up, export_format, messages):
         assert message in str(caught.value)
     names = ", ".join(PLAIN.signatures(export_format))
     assert f"With these flags it has {names}." in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["mit", "cc-by-4.0", "apache-2.0", "other"])
+def test_licenses_are_identifiers_of_the_hub(name):
+    check_license(name)
+
+
+@pytest.mark.parametrize("name", ["", "MIT", "cc by", "a\nlicense: b", "-mit"])
+def test_other_texts_are_no_license(name):
+    with pytest.raises(UserError, match="must be the identifier of a license in"):
+        check_license(name)

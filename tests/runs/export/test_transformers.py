@@ -15,23 +15,22 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_to
 from t2t_keras.interop.formats import read_model
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import models
 from t2t_keras.runs.export.keras_file import export_keras
 from t2t_keras.runs.export.transformers import export_transformers
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.training.imported_run import load_model
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
-from t2t_keras.text.tokenizers import SentencePieceTokenizer, WordTokenizer
+from t2t_keras.text.tokenizers import WordTokenizer
 from tests.interop.small_models import PIECES
-from tests.interop.tokenizer_files import write_spm_pair
 from tests.interop.transformers_files import read_reference
 from tests.reference import transformer_np
+from tests.runs.export.piece_models import with_pieces, write_pieces
 from tests.runs.random_model import (
-    CONFIG,
     as_trained_model,
     random_model,
-    random_vocabulary,
+    with_checkpoint,
 )
 
 # Heads of 8, of which keys use 5 and values 7.
@@ -61,8 +60,9 @@ def export(
     **options: Any,
 ) -> Path:
     decoding = DecodingConfig(length_penalty="none")
+    trained = with_checkpoint(trained, base.parent / f"{base.name}_checkpoint")
     with log_to(log):
-        return export_transformers(trained, base, decoding, **options)
+        return export_transformers(trained, ModelDir(base), decoding, **options)
 
 
 def compare(trained: TrainedModel, folder: Path) -> float:
@@ -101,8 +101,8 @@ def test_logits_are_those_of_the_reference(tmp_path, vocabulary, options) -> Non
     model = random_model(vocabulary, **{**SIZES, **options})
     trained = as_trained_model(model, vocabulary)
     log: list[str] = []
-    folder = export(trained, tmp_path, log=log.append)
-    assert folder == tmp_path / "1"
+    folder = export(trained, tmp_path / "run", log=log.append)
+    assert folder == tmp_path / "run" / "export_transformers" / "1"
     assert compare(trained, folder) < TOLERANCE
     assert log[-1].startswith("logits of random sentences differ by at most ")
     assert float(log[-1].split(";")[0].split()[-1]) < TOLERANCE
@@ -121,7 +121,7 @@ def test_a_run_in_bfloat16_is_compared_in_float32(tmp_path, vocabulary) -> None:
     config = dataclasses.replace(trained.config, training=training)
     log: list[str] = []
     folder = export(
-        dataclasses.replace(trained, config=config), tmp_path, log=log.append
+        dataclasses.replace(trained, config=config), tmp_path / "run", log=log.append
     )
     assert float(log[-1].split(";")[0].split()[-1]) < TOLERANCE
     assert compare(as_trained_model(model, vocabulary), folder) < TOLERANCE
@@ -138,7 +138,8 @@ def test_ids_and_settings(tmp_path, vocabulary) -> None:
         renormalize=True,
         no_repeat_ngram=4,
     )
-    folder = export_transformers(trained, tmp_path, decoding)
+    trained = with_checkpoint(trained, tmp_path)
+    folder = export_transformers(trained, ModelDir(tmp_path / "run"), decoding)
     size = vocabulary.size
     ids = json.loads((folder / "vocab.json").read_text("utf-8"))
     pieces = sorted(ids, key=lambda piece: ids[piece])
@@ -160,30 +161,6 @@ def test_ids_and_settings(tmp_path, vocabulary) -> None:
     assert generation["bad_words_ids"] == [[size], [size - 1], [1]]
     assert generation["decoder_start_token_id"] == size
     assert generation["eos_token_id"] == generation["forced_eos_token_id"] == 0
-
-
-def write_pieces(folder: Path, extra: tuple[str, ...]) -> PieceVocabulary:
-    """Returns a vocabulary with further pieces for sources."""
-    write_spm_pair(folder)
-    source, target = (
-        SentencePieceTokenizer((folder / f"{side}.spm").read_bytes())
-        for side in ("source", "target")
-    )
-    return PieceVocabulary(PIECES, target, PieceVocabulary([*PIECES, *extra], source))
-
-
-def with_pieces(vocabulary: PieceVocabulary, **sizes: Any) -> TrainedModel:
-    """Returns a model with weights far from those of a fresh one."""
-    config = dataclasses.replace(CONFIG.model, **sizes, share_embeddings=False)
-    config = dataclasses.replace(CONFIG, model=config)
-    model = models.build_model(config, vocabulary.size, "zero", vocabulary.source.size)
-    rng = np.random.default_rng(4)
-    for weight in model.weights:
-        weight.assign(weight + rng.normal(scale=0.3, size=weight.shape))
-    trained: Any = dataclasses.replace(
-        as_trained_model(model, random_vocabulary()), vocabulary=vocabulary
-    )
-    return trained
 
 
 @pytest.mark.parametrize("tie_output", [True, False])
@@ -234,7 +211,7 @@ def test_the_nearest_model_is_written_if_allowed(
     assert log[0].startswith("warning: MarianMT ")
     measured = float(log[1].split(";")[0].split()[-1])
     assert measured > 1e-3
-    assert folder == base / "1"
+    assert folder == base / "export_transformers" / "1"
 
 
 def test_a_difference_that_was_not_expected_is_refused(tmp_path, vocabulary) -> None:
@@ -252,7 +229,7 @@ def test_a_difference_that_was_not_expected_is_refused(tmp_path, vocabulary) -> 
     trained = as_trained_model(model, vocabulary)
     with pytest.raises(UserError, match=r"logits differ by .*another epsilon"):
         export(trained, tmp_path / "export")
-    assert not (tmp_path / "export").exists()
+    assert not [*tmp_path.glob("export/*")]
 
 
 def refused_options() -> tuple[tuple[dict[str, Any], str], ...]:
