@@ -8,7 +8,7 @@ from typing import Any
 from t2t_keras.errors import UserError, did_you_mean, require_extra
 from t2t_keras.interop.ctranslate2.reader import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
-from t2t_keras.interop.marian import read_marian
+from t2t_keras.interop.marian.reader import read_marian
 from t2t_keras.interop.opennmt_tf import read_opennmt_tf
 from t2t_keras.interop.tensor2tensor import read_tensor2tensor
 from t2t_keras.interop.transformers.reader import read_transformers

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from t2t_keras.errors import UserError
-from t2t_keras.interop.marian_vocabulary import read_vocabulary, vocabulary_text
+from t2t_keras.interop.marian.vocabulary import read_vocabulary, vocabulary_text
 
 HOSTILE = (
     "</s>",

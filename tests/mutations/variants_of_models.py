@@ -397,7 +397,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "an export to Marian has Marian's epsilon",
-        "t2t_keras.interop.marian_writer",
+        "t2t_keras.interop.marian.writer",
         "_Scales.of",
         "(EPSILONS[kind] / sizes['layer_norm_epsilon']) ** 0.5",
         "1.0",
@@ -411,7 +411,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a start that training gave a vector may be generated",
-        "t2t_keras.interop.transformers.reader",
+        "t2t_keras.interop.transformers.marian_reader",
         "_forbid_last.read_bias",
         "bias_V[-1] = NO_LOGIT",
         "bias_V[-1] += 0.0",

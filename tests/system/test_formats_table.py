@@ -20,6 +20,7 @@ from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.settings.setting import default_values, settings_of
+from t2t_keras.text.language_tags import LanguageTags
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.t2t_subwords import T2TSubwordTokenizer
 from t2t_keras.text.tokenizers import WordTokenizer
@@ -96,12 +97,20 @@ def with_t2t_subwords(folder: Path, _: str) -> TrainedModel:
     return with_pieces(subwords, **SIZES, share_embeddings=True)
 
 
+def with_languages(folder: Path, _: str) -> TrainedModel:
+    pieces = [*PIECES, "__de__", "__en__"]
+    tags = LanguageTags({"de": "__de__", "en": "__en__"}, "de", "en")
+    words = PieceVocabulary(pieces, WordTokenizer(), languages=tags)
+    return with_pieces(words, **SIZES, share_embeddings=True)
+
+
 MAKERS: dict[str, Callable[[Path, str], TrainedModel]] = {
     "none: the paper's model": lambda folder, _: with_flags(folder, ""),
     "`--model=CLASS`": with_class,
     "imported, two SentencePiece models": with_two_spms,
     "imported, words between spaces": with_words,
     "imported, subwords of Tensor2Tensor": with_t2t_subwords,
+    "imported, multilingual (M2M100, NLLB)": with_languages,
 }
 TOGETHER = "`--ensemble_with`, `--shortlist`"
 

@@ -1,1 +1,1 @@
-"""MarianMT models of Hugging Face transformers: import and export."""
+"""Models of Hugging Face transformers: import of three kinds, export of MarianMT."""

@@ -66,6 +66,12 @@ def export_model(
         from t2t_keras.runs.export.ctranslate2 import export_ctranslate2
 
         return export_ctranslate2(trained, model_dir.export_ctranslate2, quantization)
+    if trained.vocabulary.languages is not None:
+        raise UserError(
+            f"--format={export_format} has models of one pair of languages, and this "
+            "one is multilingual. Export it as a SavedModel, for Keras or for "
+            "CTranslate2: --format=text, ids, keras or ctranslate2."
+        )
     if export_format == "argos":
         from t2t_keras.runs.export.argos import export_argos
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.versions import new_version, next_version
-from t2t_keras.interop.marian import read_marian
-from t2t_keras.interop.marian_settings import (
+from t2t_keras.interop.marian.reader import read_marian
+from t2t_keras.interop.marian.settings import (
     find_search_differences,
     marian_type,
     vocabulary_files,
 )
-from t2t_keras.interop.marian_writer import write_marian
+from t2t_keras.interop.marian.writer import write_marian
 from t2t_keras.runs import models
 from t2t_keras.runs.export.comparison import measure_difference
 from t2t_keras.runs.models import TrainedModel

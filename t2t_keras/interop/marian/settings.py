@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.interop.imported_model import EOS_PIECE, PAD_PIECE, UNK_PIECE
-from t2t_keras.interop.marian_names import CLASSIC, EPSILONS, NEW
-from t2t_keras.interop.marian_vocabulary import vocabulary_text
+from t2t_keras.interop.marian.names import CLASSIC, EPSILONS, NEW
+from t2t_keras.interop.marian.vocabulary import vocabulary_text
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary

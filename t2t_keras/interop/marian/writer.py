@@ -13,8 +13,8 @@ import numpy as np
 from keras import ops
 
 from t2t_keras.interop.arrays import fit_heads
-from t2t_keras.interop.marian_files import MODEL_SETTINGS
-from t2t_keras.interop.marian_names import (
+from t2t_keras.interop.marian.files import MODEL_SETTINGS
+from t2t_keras.interop.marian.names import (
     CLASSIC,
     EPSILONS,
     NEW,
@@ -22,7 +22,7 @@ from t2t_keras.interop.marian_names import (
     last_norm,
     stack_names,
 )
-from t2t_keras.interop.marian_settings import (
+from t2t_keras.interop.marian.settings import (
     WEIGHTS,
     VocabularyFiles,
     decoder_settings,

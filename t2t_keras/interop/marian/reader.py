@@ -30,14 +30,14 @@ from t2t_keras.interop.imported_model import (
     transposed,
     without_dropout,
 )
-from t2t_keras.interop.marian_files import (
+from t2t_keras.interop.marian.files import (
     MODEL_SETTINGS,
     ModelFiles,
     find_files,
     find_weights,
     read_model_settings,
 )
-from t2t_keras.interop.marian_names import (
+from t2t_keras.interop.marian.names import (
     CLASSIC,
     EPSILONS,
     NEW,
@@ -45,7 +45,7 @@ from t2t_keras.interop.marian_names import (
     last_norm,
     stack_names,
 )
-from t2t_keras.interop.marian_vocabulary import read_vocabulary
+from t2t_keras.interop.marian.vocabulary import read_vocabulary
 from t2t_keras.interop.sentencepiece_pair import open_piece_vocabulary
 from t2t_keras.settings.decoding_config import DecodingConfig
 from t2t_keras.settings.model_config import ModelConfig

@@ -1,0 +1,1 @@
+"""Models of Marian: import and export."""

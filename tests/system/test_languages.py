@@ -1,0 +1,174 @@
+"""A multilingual model in the programs: an import, its exports, and further training.
+
+The model is a small one in M2M100's format. Whether it is read rightly is tested in
+tests/interop.
+"""
+
+import numpy as np
+import pytest
+
+from t2t_keras import Run
+from t2t_keras.serving import signature
+from t2t_keras.serving.export.requests import Request
+from t2t_keras.serving.export.validation import open_session
+from tests.in_process import run_program
+from tests.interop.m2m100_files import OPTIONS, TAGS, write_m2m100
+from tests.interop.small_models import first_layers, small_weights
+
+pytestmark = pytest.mark.slow
+
+LINES = ("ab a", "", "b ab a", "xyz")
+PAIRS = (("de", "en"), ("en", "de"), ("ja", "zh"))
+LIMIT = 3
+
+
+def run_flags(program: str, **flags: object):
+    return run_program(program, *(f"--{name}={each}" for name, each in flags.items()))
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("m2m100")
+    write_m2m100(folder / "theirs", first_layers(small_weights(OPTIONS)))
+    flags = {"source_language": "de", "target_language": "en"}
+    path = folder / "run"
+    done = run_program(
+        "convert",
+        "--from=transformers",
+        f"--input={folder / 'theirs'}",
+        f"--model_dir={path}",
+        *(f"--{name}={code}" for name, code in flags.items()),
+    )
+    assert done.status == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def translations(model_dir):
+    """The translations of each pair, with their scores."""
+    run, found = Run(model_dir), {}
+    for pair in PAIRS:
+        lines = run.for_languages(*pair).translate(LINES, extra_length=LIMIT)
+        found[pair] = [line.hypotheses[0] for line in lines]
+    scores = {tuple(each.score for each in rows) for rows in found.values()}
+    assert len(scores) == len(PAIRS)
+    return found
+
+
+def test_the_program_takes_languages(model_dir, translations, tmp_path) -> None:
+    source = tmp_path / "source.txt"
+    source.write_text("".join(f"{line}\n" for line in LINES))
+    flags = {"model_dir": model_dir, "input": source, "extra_length": LIMIT}
+    for pair in PAIRS[:2]:
+        languages = dict(zip(("source_language", "target_language"), pair, strict=True))
+        done = run_flags("translate", **flags, **languages)
+        expected = [each.text for each in translations[pair]]
+        assert done.stdout.splitlines() == expected, done.stderr
+    done = run_flags("translate", **flags, target_language="xx")
+    assert done.status == 2
+    assert "--target_language must be a language of the model: en, ha" in done.stderr
+    done = run_flags("export", model_dir=model_dir, format="marian")
+    assert "--format=marian has models of one pair of languages" in done.stderr
+
+
+def test_a_request_to_an_export_takes_languages(model_dir, translations) -> None:
+    """Each row has its own, and rows of unknown ones harm no other."""
+    version = Run(model_dir).export("text", extra_length=LIMIT, prefix=True)
+    rows = [
+        (line, pair, best)
+        for pair in PAIRS
+        for line, best in zip(LINES, translations[pair], strict=True)
+    ]
+    count = len(rows)
+    texts = np.array([line.encode() for line, _, _ in rows] + [b"ab"], object)
+    codes = [np.array([p[i].encode() for _, p, _ in rows], object) for i in (0, 1)]
+    languages = {
+        signature.SOURCE_LANGUAGE: np.append(codes[0], b"de"),
+        signature.TARGET_LANGUAGE: np.append(codes[1], b"xx"),
+    }
+    expected = [best.text for _, _, best in rows]
+    scores = [best.score for _, _, best in rows]
+    with open_session(version) as served:
+
+        def ask(name: str, **inputs: np.ndarray):
+            return served.ask(Request(name, inputs))
+
+        default = ask(signature.TRANSLATE, text=texts[:4])
+        found = default[signature.TRANSLATION]
+        assert [text.decode() for text in found] == expected[:4]
+        options = {
+            signature.BEAM_SIZE: np.zeros(count + 1, np.int32),  # the export's own
+            signature.ALPHA: np.full(count + 1, np.nan, "f"),
+            signature.MAX_LENGTH: np.full(count + 1, 1000, np.int32),
+        }
+        for answer in (
+            ask(signature.TRANSLATE_WITH_OPTIONS, text=texts, **languages),
+            ask(signature.TRANSLATE_WITH_OPTIONS, text=texts, **languages, **options),
+            ask(
+                signature.TRANSLATE_WITH_PREFIX,
+                text=texts,
+                prefix=np.array([b""] * (count + 1), object),
+                **languages,
+            ),
+        ):
+            found = [text.decode() for text in answer[signature.TRANSLATION]]
+            assert found == [*expected, ""]
+            np.testing.assert_allclose(answer["score"], [*scores, -np.inf], rtol=1e-4)
+        several = ask(signature.NBEST, text=texts, **languages)
+        assert [row[0].decode() for row in several["translations"]] == [*expected, ""]
+        assert several["scores"][-1].tolist() == [-np.inf] * 5
+        # A language for all texts, and none for their translations.
+        one = ask(signature.NBEST, text=texts[:4], source_language=np.array(b"en"))
+        run = Run(model_dir).for_languages("en")
+        lines = run.translate(LINES, extra_length=LIMIT)
+        assert [row[0].decode() for row in one["translations"]] == [
+            line.text for line in lines
+        ]
+        targets = np.array([text.encode() for text in [*expected, "a"]], object)
+        scored = ask(signature.SCORE_TARGET, source=texts, target=targets, **languages)
+        for row, (line, pair, best) in enumerate(rows):
+            (score,) = Run(model_dir).for_languages(*pair).score([(line, best.text)])
+            assert scored["log_prob"][row] == pytest.approx(score.log_prob, abs=1e-4)
+        assert scored["log_prob"][-1] == -np.inf
+        names = scored["target_tokens"][0]
+        assert (names[0], names[1][:3]) == (b"", "\u2581".encode())
+
+
+def test_it_is_trained_further_in_another_direction(model_dir, tmp_path) -> None:
+    for side, words in (("source", "ab a b"), ("target", "b ab ab")):
+        (tmp_path / side).write_text(f"{words}\n" * 40)
+    texts = {
+        "train_source": tmp_path / "source",
+        "train_target": tmp_path / "target",
+        "source_language": "ja",
+        "target_language": "de",
+    }
+    flags = {
+        "flagfile": model_dir / "train.flags",
+        "tokens_per_batch": 200,
+        "max_length": 20,
+    }
+    run = tmp_path / "run"
+    steps = {"train_steps": 3, "eval_steps": 3, "log_steps": 1, "warmup_steps": 2}
+    done = run_flags(
+        "train", **flags, init_from=model_dir, model_dir=run, **texts, **steps
+    )
+    assert done.status == 0, done.stderr
+    vocabulary = Run(run).vocabulary
+    assert vocabulary.source.encode("a")[0] == TAGS["en"] + 3
+    assert vocabulary.tag_id == TAGS["de"]
+    assert vocabulary.sha256 != Run(model_dir).vocabulary.sha256
+    (batch,) = Run(run).batches().take(1)
+    assert set(batch["encoder_input_tokens"].numpy()[:, 0]) <= {TAGS["en"] + 3, 0}
+    assert set(batch["decoder_target_tokens"].numpy()[:, 0]) <= {TAGS["de"], 0}
+    # Records are in those languages too, and others are refused.
+    own = {**texts, "vocabulary_file": model_dir / "vocabulary.model"}
+    records = tmp_path / "records"
+    done = run_flags("prepare", **flags, **own, output=records)
+    assert done.status == 0, done.stderr
+    trained = {"records": records, "init_from": model_dir, **steps}
+    done = run_flags("train", **flags, **trained, model_dir=tmp_path / "a", **own)
+    assert done.status == 0, done.stderr
+    done = run_flags("train", **flags, **trained, model_dir=tmp_path / "b")
+    assert done.status == 2
+    assert "--source_language: ja in the records, de now" in done.stderr
