@@ -15,6 +15,13 @@ random weights and other architectures; --skip_imports leaves out the rest.
 This PYTHON has argostranslate, which installs and translates with packages of the model
 directories, without a network.
 
+    python -m benchmarks.imports --m2m100=PYTHON
+
+This PYTHON has torch, transformers, sentencepiece and protobuf. It makes models of
+M2M100 and NLLB with random weights and vocabularies of the true sizes, one of the true
+size in all, and trains a small one on three toy languages, in half an hour on two
+cores.
+
     python -m benchmarks.imports --text=text --opennmt_tf=PYTHON
 
 This PYTHON has OpenNMT-tf, in an environment of its own. It trains two models in ten
@@ -37,6 +44,7 @@ import tempfile
 from benchmarks.imports import (
     argos_export,
     ctranslate2_models,
+    m2m100_models,
     marian,
     marian_export,
     opennmt_tf_models,
@@ -66,18 +74,14 @@ def main() -> None:
     parser.add_argument("--export", type=pathlib.Path, nargs="*", default=[])
     parser.add_argument("--skip_imports", action="store_true")
     parser.add_argument("--argos", help="Interpreter with argostranslate.")
+    parser.add_argument("--m2m100", help="Interpreter with transformers.")
     parser.add_argument("--opennmt_tf", help="Interpreter with OpenNMT-tf.")
     parser.add_argument("--opennmt_tf_models", type=pathlib.Path)
     parser.add_argument("--lines", type=int, default=200)
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        if flags.ctranslate2:
-            figures = ctranslate2_models.check(flags.ctranslate2, flags.lines, work)
-            print_rows("CTranslate2", figures)
-        if flags.tensor2tensor:
-            figures = tensor2tensor_models.check(flags.tensor2tensor, flags.lines, work)
-            print_rows("Tensor2Tensor", figures)
+        check_without_text(flags, work)
         if not (flags.python or flags.opennmt_tf or flags.argos):
             return
         lines = (flags.text / "test.en").read_text("utf-8").splitlines()
@@ -102,6 +106,19 @@ def main() -> None:
                 flags.python, folders[0], lines[:60], made, *options
             )
             print_rows(f"transformers, {name}", figures)
+
+
+def check_without_text(flags: argparse.Namespace, work: pathlib.Path) -> None:
+    """Prints the figures of models that need no text of the grammar."""
+    if flags.m2m100:
+        for name, figures in m2m100_models.check(flags.m2m100, work, flags.lines):
+            print_rows(f"transformers, {name}", figures)
+    if flags.ctranslate2:
+        figures = ctranslate2_models.check(flags.ctranslate2, flags.lines, work)
+        print_rows("CTranslate2", figures)
+    if flags.tensor2tensor:
+        figures = tensor2tensor_models.check(flags.tensor2tensor, flags.lines, work)
+        print_rows("Tensor2Tensor", figures)
 
 
 def check_exports(

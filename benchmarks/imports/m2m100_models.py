@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import os
 import random
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -168,3 +170,102 @@ def compare(
                 [text for text, _ in ended], [text for _, text in ended]
             )
     return figures
+
+
+def check(python: str, work: Path, count: int) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yields the name and the figures of each model.
+
+    Args:
+        python: Interpreter with torch, transformers, sentencepiece and protobuf.
+        work: Empty folder for what this writes.
+        count: Number of lines to translate.
+    """
+    for kind, pair in LANGUAGES.items():
+        folder = work / kind
+        folder.mkdir()
+        make(python, kind, folder / "theirs")
+        lines = made_up_lines(count)
+        run = convert(folder / "theirs", folder / "run", pair)
+        answers = ask(python, folder / "theirs", lines, folder, pair)
+        yield kind, compare(run, lines, answers, pair)
+        yield f"{kind}, trimmed", _compare_trimmed(folder, run, lines, pair)
+    yield "M2M100, trained", _check_trained(python, work / "trained", count)
+    yield "m2m100_418M, true size", _check_memory(python, work / "true")
+
+
+def _check_trained(python: str, folder: Path, count: int) -> dict[str, str]:
+    """Returns figures of a small M2M100 of three toy languages."""
+    folder.mkdir()
+    train(python, folder / "theirs", folder)
+    run = convert(folder / "theirs", folder / "run", ("de", "en"))
+    sentences = toy_sentences(count, seed=2)
+    figures = {}
+    for pair in itertools.permutations(("de", "en", "fr"), 2):
+        lines, wanted = ([each[code] for each in sentences] for code in pair)
+        answers = ask(python, folder / "theirs", lines, folder, pair)
+        found = compare(run, lines, answers, pair)
+        figures |= {f"{'-'.join(pair)}, {name}": each for name, each in found.items()}
+        found = [line.text for line in run.for_languages(*pair).translate(lines)]
+        figures[f"{'-'.join(pair)}, right"] = count_equal(found, wanted)
+        # The other language of the three.
+        (other,) = {"de", "en", "fr"} - {*pair}
+        translated = run.for_languages(pair[0], other).translate(lines)
+        wrong = sum(
+            line.text != text for line, text in zip(translated, found, strict=True)
+        )
+        figures[f"{'-'.join(pair)}, changed by the code {other}"] = f"{wrong}"
+    lines = [each["de"] for each in sentences]
+    figures |= _compare_trimmed(
+        folder, run, lines, ("de", "en"), [each["en"] for each in sentences]
+    )
+    return figures
+
+
+def _compare_trimmed(
+    folder: Path,
+    run: Run,
+    lines: Sequence[str],
+    pair: tuple[str, str],
+    targets: Sequence[str] = (),
+) -> dict[str, str]:
+    """Returns figures of the same model with the vocabulary of some lines."""
+    text = folder / "kept.txt"
+    text.write_text("".join(f"{line}\n" for line in (*lines, *targets)))
+    flag = f"--keep_vocabulary={text}"
+    smaller = convert(folder / "theirs", folder / "trimmed", pair, flag)
+    own, kept = run.vocabulary, smaller.vocabulary
+    numbers = {piece: i for i, piece in enumerate(own.pieces(range(own.size)))}
+    rows = [numbers[piece] for piece in kept.pieces(range(kept.size))]
+    ids = [[rows[i] for i in kept.source.encode(line)] for line in lines]
+    same = [
+        each == own.source.encode(line) for each, line in zip(ids, lines, strict=True)
+    ]
+    figures = {
+        "pieces": f"{kept.size:,} of {own.size:,}",
+        "source ids": f"{sum(same)} of {len(same)}",
+    }
+    for beam_size in (1, 4) if targets else ():
+        both = [
+            [line.text for line in each.translate(lines, beam_size=beam_size)]
+            for each in (run, smaller)
+        ]
+        figures[f"trimmed, beam {beam_size}"] = count_equal(*both)
+    return figures
+
+
+def _check_memory(python: str, folder: Path) -> dict[str, str]:
+    """Returns the peak memory of an import of the true size."""
+    folder.mkdir()
+    make(python, "m2m100_418M", folder / "theirs")
+    command = [sys.executable, "-m", "t2t_keras.convert", "--from=transformers"]
+    command += [f"--input={folder / 'theirs'}", f"--model_dir={folder / 'run'}"]
+    command += ["--source_language=en", "--target_language=de"]
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError("convert failed")
+    size = (folder / "theirs/model.safetensors").stat().st_size
+    return {
+        "peak memory of convert": f"{usage.ru_maxrss / 1024:,.0f} MiB, the weights "
+        f"{size / 2**20:,.0f} MiB"
+    }

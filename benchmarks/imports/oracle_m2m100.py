@@ -6,10 +6,10 @@
 
 KIND is m2m100 or nllb: a model of random weights with the configuration of m2m100_418M
 or nllb-200-distilled-600M but for width and number of layers, and a vocabulary of the
-true size with made-up pieces. `train` trains a small M2M100 on pairs of TEXT, a JSON
-file of [source language, target language, source, target]. `answer` writes ids, logits
-and translations of lines. Only torch, transformers, sentencepiece and protobuf are
-needed.
+true size with made-up pieces; or m2m100_418M, with the true width and layers. `train`
+trains a small M2M100 on pairs of TEXT, a JSON file of [source language, target
+language, source, target]. `answer` writes ids, logits and translations of lines. Only
+torch, transformers, sentencepiece and protobuf are needed.
 """
 
 import json
@@ -32,7 +32,11 @@ from transformers import (
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 SPM = "sentencepiece.bpe.model"
 # Pieces of the SentencePiece model, special ones left out, and rows of the embedding.
-KINDS = {"m2m100": (128_000, 128_112), "nllb": (255_997, 256_206)}
+KINDS = {
+    "m2m100": (128_000, 128_112),
+    "m2m100_418M": (128_000, 128_112),
+    "nllb": (255_997, 256_206),
+}
 # Latin, Greek and Cyrillic letters, and Chinese characters.
 LETTERS = "".join(
     chr(code)
@@ -63,6 +67,15 @@ SETTINGS = {
     "scale_embedding": True,
     "max_position_embeddings": 1024,
     "decoder_start_token_id": 2,
+}
+TRUE_SIZES = {
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "d_model": 1024,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
 }
 
 
@@ -108,14 +121,15 @@ def make(kind: str, folder: pathlib.Path) -> None:
     folder.mkdir(parents=True)
     count, rows = KINDS[kind]
     pieces = make_pieces(count)
-    if kind == "m2m100":
+    if kind != "nllb":
         write_spm(folder / SPM, pieces, "UNIGRAM")
         write_m2m100_tokenizer(folder, pieces)
     else:
         write_spm(folder / SPM, pieces, "BPE")
         write_nllb_tokenizer(folder)
     torch.manual_seed(3)
-    config = M2M100Config(vocab_size=rows, init_std=0.2, **SETTINGS)
+    settings = SETTINGS | (TRUE_SIZES if kind == "m2m100_418M" else {})
+    config = M2M100Config(vocab_size=rows, init_std=0.2, **settings)
     model = M2M100ForConditionalGeneration(config)
     with torch.no_grad():
         for weight in model.parameters():

@@ -4,13 +4,24 @@ The model is a small one in M2M100's format. Whether it is read rightly is teste
 tests/interop.
 """
 
+import json
+import re
+import shlex
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+from benchmarks.server_process import started_server
 from t2t_keras import Run
+from t2t_keras.server.translation_api.language_pairs import parse_models
+from t2t_keras.server.translation_api.runner import running_translation_api
+from t2t_keras.server.translation_api.settings import TranslationApiSettings
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
+from tests.forked import REPOSITORY
 from tests.in_process import run_program
 from tests.interop.m2m100_files import OPTIONS, TAGS, write_m2m100
 from tests.interop.small_models import first_layers, small_weights
@@ -172,3 +183,61 @@ def test_it_is_trained_further_in_another_direction(model_dir, tmp_path) -> None
     done = run_flags("train", **flags, **trained, model_dir=tmp_path / "b")
     assert done.status == 2
     assert "--source_language: ja in the records, de now" in done.stderr
+
+
+def page_commands() -> list[str]:
+    """Returns the lines of the blocks of docs/multilingual.md, each a whole command."""
+    text = (REPOSITORY / "docs/multilingual.md").read_text("utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return "".join(blocks).replace("\\\n", " ").splitlines()
+
+
+def test_the_commands_of_the_page(tmp_path, monkeypatch) -> None:
+    """From a folder to answers in two languages, a smaller model, and a trained one."""
+    monkeypatch.chdir(tmp_path)
+    write_m2m100(tmp_path / "m2m100_418M", first_layers(small_weights(OPTIONS)))
+    for name, count in (("train", 40), ("dev", 3)):
+        for language, words in (("de", "ab a b"), ("en", "b ab ab")):
+            (tmp_path / f"{name}.{language}").write_text(f"{words}\n" * count)
+    short = ("--tokens_per_batch=200", "--max_length=20", "--train_steps=3")
+    short += ("--eval_steps=3", "--warmup_steps=2", "--noexport_at_end")
+    asked, served = [], []
+    for command in page_commands():
+        before, is_python, call = command.partition("python -m t2t_keras.")
+        program, *flags = shlex.split(call) or [""]
+        if not is_python or program in ("serve", "client"):
+            asked.append(command)
+            continue
+        stdin = "".join(shlex.split(before)[1:2]).encode()
+        done = run_program(
+            program, *flags, *(short if program == "train" else ()), stdin=stdin
+        )
+        assert done.status == 0, (command, done.stderr)
+        if program == "translate":
+            served.append(done.stdout.strip())
+    assert Run("runs/small").vocabulary.size < Run("runs/m2m100").vocabulary.size
+    assert Run("runs/mine").vocabulary.languages.target == "de"
+    install, serve, languages, *requests, client = asked
+    assert install == 'pip install -e ".[convert,serve]"'
+    assert "--model_base_path=runs/m2m100/export --model_name=translate" in serve
+    pairs = parse_models("translate", {"translate": "runs/m2m100/export"})
+    with started_server("runs/m2m100/export", "--noenable_model_warmup") as server:
+        settings = TranslationApiSettings(pairs=pairs, server=server.address, port=0)
+        with running_translation_api(settings) as port:
+            answers = [
+                json.loads(run_shell(each.replace("localhost:5000", f"127.1:{port}")))
+                for each in (languages, *requests)
+            ]
+        command = client.replace("localhost:8500", server.address)
+        by_client = run_shell(command.replace("python", sys.executable)).strip()
+    assert len(answers[0]) == 8
+    assert [each["translatedText"] for each in answers[1:]] == served
+    assert by_client == served[1]
+
+
+def run_shell(command: str) -> str:
+    """Returns the standard output of a command."""
+    done = subprocess.run(
+        ["bash", "-ec", command], check=True, capture_output=True, text=True
+    )
+    return done.stdout

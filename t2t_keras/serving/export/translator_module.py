@@ -315,7 +315,8 @@ class TranslatorModule(IdsModule):
                 check_option(option, each, name)
                 for option, name in zip(options, names, strict=True)
             )
-            beams_B = tf.where(beams_B == 0, settings.beam_size, beams_B)
+            if languages is not None:
+                beams_B = tf.where(beams_B == 0, settings.beam_size, beams_B)
             is_number_B = ~tf.math.is_nan(alphas_B)
             alphas_B = tf.where(is_number_B, alphas_B, settings.alpha)
             result = self._search(
