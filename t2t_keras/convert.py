@@ -25,7 +25,8 @@ class ConvertOptions(Settings):
     from_: str | None = setting(
         None,
         "Format of the input: marian, of Marian and OPUS-MT; transformers, a model "
-        "of Hugging Face: MarianMT, M2M100 or NLLB; opennmt_tf; tensor2tensor; ctranslate2. Required.",
+        "of Hugging Face: MarianMT, M2M100 or NLLB; opennmt_tf; tensor2tensor; "
+        "ctranslate2. Required.",
         choices=(
             "marian",
             "transformers",

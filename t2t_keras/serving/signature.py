@@ -45,8 +45,8 @@ LENGTHS = "lengths"
 
 # Options of the search, each a scalar for all texts or [B], one for each text. A
 # server that joins requests into batches takes the latter only, and all of them.
-# int32, live hypotheses, from 1 to what the export allows. A multilingual export takes 0
-# for its own number.
+# int32, live hypotheses, from 1 to what the export allows. A multilingual export takes
+# 0 for its own number.
 BEAM_SIZE = "beam_size"
 # float32, strength of the length penalty, at least 0; NaN for the export's own.
 ALPHA = "alpha"
