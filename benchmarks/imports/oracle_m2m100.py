@@ -255,6 +255,8 @@ def answer(
 def translate(model, tokenizer, texts: list[str], first: int, beams: int) -> list[dict]:
     """Returns text and number of tokens of the translation of each line."""
     results = []
+    codes = ["__af__", "ace_Arab"]
+    first_language = max(tokenizer.convert_tokens_to_ids(codes))
     for text in texts:
         inputs = tokenizer(text, return_tensors="pt")
         limit = inputs["input_ids"].shape[1] + 20
@@ -269,8 +271,9 @@ def translate(model, tokenizer, texts: list[str], first: int, beams: int) -> lis
                 forced_eos_token_id=2,
                 max_length=limit + 1,
             )
-        special = {*range(4), first}
-        kept = [i for i in ids.tolist() if i not in special]
+        # Languages and rows without a piece have no text; to M2M100Tokenizer of
+        # transformers 5, languages are not special.
+        kept = [i for i in ids.tolist() if len(SPECIAL) <= i < first_language]
         found = tokenizer.decode(kept, skip_special_tokens=True).strip()
         results.append({"text": found, "tokens": len(ids) - 1, "limit": limit})
     return results

@@ -6,6 +6,7 @@ import inspect
 import logging
 import os
 import random
+import threading
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -137,20 +138,13 @@ def build_translator(
         text_adapter: Converts lines to sources, and outputs to translations.
         sampling: A `Sampling`, for translations that are drawn.
         with_prefixes: Whether the translator is given prefixes.
-        shortlist: Restricts the tokens that the search considers.
-
-    Raises:
-        UserError: If the model is multilingual and there is a shortlist.
+        shortlist: Restricts the tokens that the search considers, of a model of one
+            pair of languages.
     """
     if sampling is not None:
         config = dataclasses.replace(config, beam_size=n_best)
     settings = dataclasses.replace(search_settings(config, n_best), sampling=sampling)
     has_languages = vocabulary.languages is not None
-    if has_languages and shortlist is not None:
-        raise UserError(
-            "--shortlist is for models of one pair of languages, and this model is "
-            "multilingual. Leave it out."
-        )
     search = _trace_search(
         functools.partial(
             search_translations,
@@ -288,24 +282,29 @@ class TrainedModel:
     _kept: dict[Hashable, Any] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    # What is built may keep parts of its own.
+    _lock: threading.RLock = dataclasses.field(
+        default_factory=threading.RLock, init=False, repr=False, compare=False
+    )
 
     def keep(self, key: Hashable, build: Callable[[], _Kept]) -> _Kept:
         """Returns what `build` returned for this key, from the last few keys.
 
-        For what traces a graph of the model, which takes seconds.
+        For what traces a graph of the model, which takes seconds. Threads may call it.
         """
-        value = self._kept.pop(key) if key in self._kept else build()
-        self._kept[key] = value  # now the newest
-        while len(self._kept) > _MAX_KEPT:
-            del self._kept[next(iter(self._kept))]
-        return value
+        with self._lock:
+            value = self._kept.pop(key) if key in self._kept else build()
+            self._kept[key] = value  # now the newest
+            while len(self._kept) > _MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+            return value
 
     def for_languages(
         self, source: str | None = None, target: str | None = None
     ) -> "TrainedModel":
         """Returns the model as a translator between two of its languages.
 
-        It shares weights, and graphs that were traced.
+        It shares the weights.
 
         Args:
             source: Code of the language to translate from. Default: as it is.
@@ -319,7 +318,9 @@ class TrainedModel:
         if pair == (data.source_language, data.target_language):
             return self
         vocabulary = self.vocabulary.with_languages(*pair)
-        if vocabulary.languages is None:
+        if vocabulary.languages is not None:
+            pair = vocabulary.languages.source, vocabulary.languages.target
+        else:
             raise UserError(
                 "--source_language and --target_language choose languages of a "
                 "multilingual model, and this one translates from "
@@ -339,7 +340,8 @@ class TrainedModel:
             config=dataclasses.replace(self.config, data=data),
             task=task,
         )
-        object.__setattr__(other, "_kept", self._kept)
+        for shared in ("_kept", "_lock"):
+            object.__setattr__(other, shared, getattr(self, shared))
         return other
 
     @property

@@ -46,10 +46,14 @@ class LanguageTags:
         """
         if code in self.pieces:
             return code
-        base = base_language(code)
+        wanted = code.replace("-", "_").lower()
+        base, script = base_language(code), _script(wanted)
         found = [each for each in self.pieces if base_language(each) == base]
-        if len(found) == 1:
-            return found[0]
+        same = [each for each in found if each.replace("-", "_").lower() == wanted]
+        if script:
+            found = [each for each in found if _script(each.lower()) == script]
+        if len(same or found) == 1:
+            return (same or found)[0]
         flag = f"--{side}_language"
         if found:
             raise UserError(
@@ -71,3 +75,8 @@ class LanguageTags:
             UserError: If there is no such language.
         """
         return LanguageTags(self.pieces, source or self.source, target or self.target)
+
+
+def _script(code: str) -> str:
+    """Returns the script of a code in lower case with "_", such as hans; "" without."""
+    return next((part for part in code.split("_")[1:] if len(part) == 4), "")

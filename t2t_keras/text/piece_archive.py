@@ -105,6 +105,9 @@ class PieceArchive:
                 if f"{side}.json" in files
             }
             target = sides["target"]
+            languages = settings.get("languages")
+            if languages is not None:
+                languages = LanguageTags(**languages)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -124,7 +127,6 @@ class PieceArchive:
                 f"release reads formats up to {_FORMAT}. Use a newer release."
             )
         tokenizers = _open_tokenizers(kinds, files, sides, name)
-        languages = settings.get("languages")
         return cls(
             target,
             tokenizers["target"],
@@ -132,7 +134,7 @@ class PieceArchive:
             tokenizers.get("source"),
             bool(settings.get("skips_unknown")),
             settings.get("without_text", ()),
-            None if languages is None else LanguageTags(**languages),
+            languages,
         )
 
 

@@ -89,8 +89,9 @@ class PieceVocabulary(Vocabulary):
         self._tag = languages.pieces[languages.target]
         # Both sides have all languages, so what one of them has learned is shared.
         self._source = copy.copy(self if self._source is None else self._source)
-        self._source._source = None
-        self._source._languages = languages
+        self._source._source = self._source._bytes = None
+        # By itself it is a vocabulary of texts in the source language.
+        self._source._languages = languages.with_pair(None, languages.source)
         self._source._tag = languages.pieces[languages.source]
         self._bytes = None
 

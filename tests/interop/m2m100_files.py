@@ -83,12 +83,20 @@ def write_m2m100(folder: Path, weights: Weights, **tokenizer: object) -> Path:
     return folder
 
 
-def write_nllb(folder: Path, weights: Weights, **tokenizer: object) -> Path:
-    """Writes a folder of NLLB as transformers 5 does: tokenizer.json alone."""
+def write_nllb(
+    folder: Path, weights: Weights, *, adds: bool = True, **tokenizer: object
+) -> Path:
+    """Writes a folder of NLLB as transformers 5 does: tokenizer.json alone.
+
+    Languages are added tokens or, without `adds`, among the pieces as well.
+    """
     _write_model(folder, weights)
     pieces = [*SPECIAL, *WORDS]
+    if not adds:
+        pieces += [*NLLB, "<mask>"]
     added = [*zip(range(4), SPECIAL, strict=True)]
-    added += enumerate([*NLLB, "<mask>"], len(pieces))
+    if adds:
+        added += enumerate([*NLLB, "<mask>"], len(pieces))
     merges = (("a", "b"), ("\u2581", "a"), ("\u2581", "ab"), ("\u2581a", "b"))
     content = {
         "added_tokens": [{"id": i, "content": piece} for i, piece in added],

@@ -68,14 +68,16 @@ def test_logits_are_those_of_the_reference(model, weights) -> None:
     assert max_error(model, weights) < TOLERANCE
 
 
-def test_nllb_of_its_newer_files_alone(tmp_path, weights) -> None:
-    folder = write_nllb(tmp_path / "n", weights, legacy_behaviour=True)
+@pytest.mark.parametrize("adds", [True, False])
+def test_nllb_of_its_newer_files_alone(tmp_path, weights, adds) -> None:
+    folder = write_nllb(tmp_path / "n", weights, adds=adds, legacy_behaviour=True)
     nllb = read_model("transformers", folder)
     assert max_error(load_model(nllb, nllb.config(PAIR)), weights) < TOLERANCE
     assert nllb.languages == ("deu_Latn", "eng_Latn")
     assert any("legacy_behaviour" in warning for warning in nllb.warnings)
     # Of merges, where the unigram model has scores.
     pieces = nllb.vocabulary.source.pieces(nllb.vocabulary.source.encode("ab a b"))
+    assert nllb.vocabulary.decode(nllb.vocabulary.encode("ab a b")) == "ab a b"
     assert pieces == ["deu_Latn", "\u2581ab", "\u2581a", "\u2581", "b", "</s>"]
 
 
@@ -108,6 +110,8 @@ def test_another_pair_of_languages(imported) -> None:
         pickle.loads(pickle.dumps(other)),
     ):
         assert copy.languages == other.languages
+        source = pickle.loads(pickle.dumps(copy.source))
+        assert source.encode("ab") == other.source.encode("ab")
         assert copy.source.encode("ab") == other.source.encode("ab")
     codes = tf.constant(["", "de", "xx", "en"])
     assert other.tags_in_graph(codes).numpy().tolist() == [
@@ -273,6 +277,19 @@ def change(path: Path, **changes: object) -> None:
         ("config.json", {}, ("de", "fr"), "--target_language must be a language"),
         ("vocab.json", {"<unk>": 12}, PAIR, "must have <unk> with the id 3"),
         ("vocab.json", {"a": 6}, PAIR, "It belongs to another model"),
+        ("vocab.json", {"a": "5"}, PAIR, "ids, .'5'. among them"),
+        (
+            "tokenizer_config.json",
+            {"added_tokens_decoder": {"5": {"content": "<x>"}}},
+            PAIR,
+            "the id 5 for a and for the added token <x>",
+        ),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "SMALL100Tokenizer"},
+            PAIR,
+            "has a SMALL100Tokenizer, which may mark languages in another way",
+        ),
         ("tokenizer_config.json", {"language_codes": "x"}, PAIR, "has no languages"),
     ],
 )
@@ -293,6 +310,18 @@ def test_the_pair_of_the_tokenizers_settings(tmp_path, weights) -> None:
     imported = read_model("transformers", folder)
     assert imported.languages == ("cs", "en")
     assert not any("forced_bos" in warning for warning in imported.warnings)
+    change(folder / "config.json", forced_bos_token_id=0)
+    imported = read_model("transformers", folder)
+    assert any("forced_bos" in warning for warning in imported.warnings)
+    # A token that was added is no language, nor is a learned piece.
+    added = {"content": "<b>"}
+    change(folder / "tokenizer_config.json", added_tokens_decoder={"18": added})
+    imported = read_model("transformers", folder)
+    assert any("no text: <b>" in warning for warning in imported.warnings)
+    assert len(imported.vocabulary.languages.pieces) == 8
+    (folder / "sentencepiece.bpe.model").unlink()
+    with pytest.raises(UserError, match=r"Cannot read .*sentencepiece.bpe.model"):
+        read_model("transformers", folder)
 
 
 def test_copies_that_older_releases_stored(tmp_path, weights) -> None:
@@ -317,5 +346,10 @@ def test_codes_that_name_a_language_of_nllb(tmp_path, weights) -> None:
     folder = write_nllb(tmp_path / "n", weights)
     languages = read_model("transformers", folder, languages=("de", "en")).languages
     assert languages == ("deu_Latn", "eng_Latn")
+    for code in ("zh-hant", "ZHO_Hant", "zh_Hant"):
+        pair = read_model("transformers", folder, languages=("de", code)).languages
+        assert pair == ("deu_Latn", "zho_Hant")
     with pytest.raises(UserError, match="must be one of zho_Hans, zho_Hant"):
         read_model("transformers", folder, languages=("de", "zh"))
+    with pytest.raises(UserError, match=r"a language of the model: .* de-Cyrl"):
+        read_model("transformers", folder, languages=("en", "de-Cyrl"))

@@ -13,12 +13,14 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.server_process import started_server
-from t2t_keras import Run
+from benchmarks.server_process import BATCHING, started_server
+from t2t_keras import Run, TranslationClient
 from t2t_keras.server.translation_api.language_pairs import parse_models
 from t2t_keras.server.translation_api.runner import running_translation_api
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
 from t2t_keras.serving import signature
+from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.options import SearchOptions
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
 from tests.forked import REPOSITORY
@@ -78,6 +80,10 @@ def test_the_program_takes_languages(model_dir, translations, tmp_path) -> None:
     done = run_flags("translate", **flags, target_language="xx")
     assert done.status == 2
     assert "--target_language must be a language of the model: en, ha" in done.stderr
+    lexicon = tmp_path / "lexicon"
+    lexicon.write_text("x")
+    done = run_flags("export", model_dir=model_dir, shortlist=lexicon)
+    assert "--shortlist is for models of one pair of languages" in done.stderr
     done = run_flags("export", model_dir=model_dir, format="marian")
     assert "--format=marian has models of one pair of languages" in done.stderr
 
@@ -221,7 +227,9 @@ def test_the_commands_of_the_page(tmp_path, monkeypatch) -> None:
     assert install == 'pip install -e ".[convert,serve]"'
     assert "--model_base_path=runs/m2m100/export --model_name=translate" in serve
     pairs = parse_models("translate", {"translate": "runs/m2m100/export"})
-    with started_server("runs/m2m100/export", "--noenable_model_warmup") as server:
+    with started_server(
+        "runs/m2m100/export", "--noenable_model_warmup", batching=BATCHING
+    ) as server:
         settings = TranslationApiSettings(pairs=pairs, server=server.address, port=0)
         with running_translation_api(settings) as port:
             answers = [
@@ -230,6 +238,19 @@ def test_the_commands_of_the_page(tmp_path, monkeypatch) -> None:
             ]
         command = client.replace("localhost:8500", server.address)
         by_client = run_shell(command.replace("python", sys.executable)).strip()
+        # A server that joins requests fills in no defaults, so the client does.
+        with TranslationClient(server.address) as asked_for_none:
+            plain = asked_for_none.translate(LINES)
+            for each in (
+                asked_for_none.translate(LINES, SearchOptions(beam_size=5)),
+                [line[0] for line in asked_for_none.translate_n_best(LINES)],
+            ):
+                assert [line.text for line in each] == [line.text for line in plain]
+            scores = asked_for_none.score(LINES[:1], [plain[0].text])
+            (attention,) = asked_for_none.attention(LINES[:1], [plain[0].text])
+            assert len(attention.target_tokens) == len(scores[0].tokens)
+            with pytest.raises(ServerError, match="between these languages: de to xx"):
+                asked_for_none.for_languages("de", "xx").attention(["ab"], ["b"])
     assert len(answers[0]) == 8
     assert [each["translatedText"] for each in answers[1:]] == served
     assert by_client == served[1]

@@ -91,11 +91,11 @@ def read_m2m100(
     positions = {"weights": lambda length: _positions(length, width)}
     check_copies(arrays, config, tables, positions)
     arrays.check_all_used()
-    # The language that it names is in the vocabulary.
     others = {
         name: value
         for name, value in generation.items()
-        if name != "forced_bos_token_id"
+        # The language that it names is in the vocabulary.
+        if name != "forced_bos_token_id" or value not in tokenizer.language_ids
     }
     decoding, warnings = decoding_config(others, ids)
     return ImportedModel(

@@ -10,7 +10,7 @@ models/nllb/tokenization_nllb.py; the orders of languages are fairseq's.
 import base64
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,7 +32,17 @@ _SPM, _CONFIG, _FAST = (
     "tokenizer.json",
 )
 # The code of a language in its piece, of M2M100 and of NLLB.
-_LANGUAGE = re.compile(r"__(.+)__|([a-z]{3}_[A-Z][a-z]{3})")
+_LANGUAGE = re.compile(
+    r"__([a-z]{2,3}(?:[-_][A-Za-z0-9]+)*)__|([a-z]{3}_[A-Z][a-z]{3})"
+)
+# Tokenizers that put languages before texts.
+_CLASSES = (
+    "M2M100Tokenizer",
+    "NllbTokenizer",
+    "NllbTokenizerFast",
+    "PreTrainedTokenizerFast",
+    "TokenizersBackend",
+)
 
 # Languages in the order of their ids, by the setting language_codes.
 _M2M100_CODES = MappingProxyType(
@@ -88,6 +98,7 @@ class Tokenizer:
         ids: Ids of both sides.
         vocabulary: The vocabulary of both sides.
         languages: Codes of the pair of a request that names none.
+        language_ids: Their ids of all languages.
         files: Files that it was read from.
         warnings: What it does differently.
     """
@@ -95,6 +106,7 @@ class Tokenizer:
     ids: IdMap
     vocabulary: PieceVocabulary
     languages: tuple[str, str]
+    language_ids: Collection[int]
     files: Sequence[Path]
     warnings: Sequence[str] = ()
 
@@ -124,57 +136,105 @@ def open_tokenizer(
             pair is named.
     """
     config = read_json_if_there(path / _CONFIG)
-    vocabulary_file, fast_file = path / "vocab.json", path / _FAST
-    if vocabulary_file.is_file():
-        ids = {**read_json(vocabulary_file)}
-        files = [vocabulary_file]
-        codes = _M2M100_CODES.get(config.get("language_codes", "m2m100"), "").split()
-        names = [f"__{code}__" for code in codes]
-    elif fast_file.is_file():
-        ids = {**read_json(fast_file)["model"]["vocab"]}
-        files, names = [fast_file], []
-    else:
-        tokenizer = SentencePieceTokenizer(*read_spm(path / _SPM))
-        processor = tokenizer.processor
-        size = processor.get_piece_size()
-        own = [processor.id_to_piece(i) for i in range(len(_SPECIAL) - 1, size)]
-        ids = {piece: i for i, piece in enumerate([*_SPECIAL, *own])}
-        files, names = [], [*_NLLB_CODES.split(), "<mask>"]
-    # What follows the vocabulary, unless a file says otherwise.
-    ids |= {name: i for i, name in enumerate(names, len(ids)) if name not in ids}
-    added = _added_ids(path, config)
-    ids = {name: i for name, i in ids.items() if i not in {*added.values()}} | added
-    id_map = _map_ids(path, ids, rows)
-    spm_file = path / _SPM
-    if spm_file.is_file():
-        content, name = read_spm(spm_file)
-        files.append(spm_file)
-    else:
-        content, name = _convert(fast_file), f"The file {fast_file}"
-    files += filter(Path.is_file, [path / _CONFIG, path / "added_tokens.json"])
+    _check_class(path, config)
+    content, name = _read_spm(path)
     split = SentencePieceTokenizer(content, name)
-    check_pieces(spm_file, split.processor, id_map.pieces)
-    tags = _find_languages(id_map.pieces)
-    tagged = _with_pair(path, tags, languages, config, ids, first_id)
     processor = split.processor
-    spelled = {processor.id_to_piece(i) for i in range(processor.get_piece_size())}
-    spelled.discard(_SPECIAL[_BOS])
-    silent = [piece for piece in id_map.pieces[3:] if piece not in spelled]
+    learned = [
+        processor.id_to_piece(i)
+        for i in range(len(_SPECIAL) - 1, processor.get_piece_size())
+    ]
+    ids, files = _read_ids(path, config, learned)
+    added = _added_ids(path, config)
+    pieces = {i: piece for piece, i in ids.items()}
+    for token, i in added.items():
+        if pieces.get(i, token) != token:
+            raise UserError(
+                f"The tokenizer in {path} has the id {i} for {pieces[i]} and for the "
+                f"added token {token}. Save it again with one id for each."
+            )
+    ids |= added
+    id_map = _map_ids(path, ids, rows)
+    check_pieces(path / _SPM, processor, id_map.pieces)
+    tags = _find_languages(id_map.pieces, {*learned})
+    tagged = _with_pair(path, tags, languages, config, ids, first_id)
+    spelled = {*learned} - {*tags.values()}
     vocabulary = PieceVocabulary(
         id_map.pieces,
         split,
         skips_unknown=True,
-        without_text=silent,
+        without_text=[each for each in id_map.pieces[3:] if each not in spelled],
         languages=tagged,
     )
-    warnings = []
+    files += filter(Path.is_file, [path / _CONFIG, path / "added_tokens.json"])
+    return Tokenizer(
+        id_map,
+        vocabulary,
+        (tagged.source, tagged.target),
+        frozenset(ids[tag] for tag in tags.values()),
+        list(dict.fromkeys(files)),
+        list(_warnings(config, added, tags)),
+    )
+
+
+def _check_class(path: Path, config: Mapping[str, Any]) -> None:
+    kind = config.get("tokenizer_class")
+    if kind is not None and kind not in _CLASSES:
+        raise UserError(
+            f"{path} has a {kind}, which may mark languages in another way. Expected "
+            f"tokenizer_class {', '.join(_CLASSES)}."
+        )
+
+
+def _read_spm(path: Path) -> tuple[bytes, str]:
+    """Returns the SentencePiece model, read or made, and its name for messages."""
+    if (path / _SPM).is_file() or not (path / _FAST).is_file():
+        return read_spm(path / _SPM)
+    return _convert(path / _FAST), f"The file {path / _FAST}"
+
+
+def _read_ids(
+    path: Path, config: Mapping[str, Any], learned: Sequence[str]
+) -> tuple[dict[str, int], list[Path]]:
+    """Returns ids by piece without added tokens, and the files that they are from.
+
+    After the vocabulary come the languages, unless a file says otherwise.
+    """
+    vocabulary_file, fast_file, spm_file = (
+        path / "vocab.json",
+        path / _FAST,
+        path / _SPM,
+    )
+    files, names = [], []
+    if vocabulary_file.is_file():
+        ids, files = {**read_json(vocabulary_file)}, [vocabulary_file]
+        codes = _M2M100_CODES.get(str(config.get("language_codes", "m2m100")), "")
+        names = [f"__{code}__" for code in codes.split()]
+    elif fast_file.is_file():
+        vocabulary = read_json(fast_file)["model"]["vocab"]
+        if isinstance(vocabulary, list):  # of a unigram model: pieces and their scores
+            vocabulary = {piece: i for i, (piece, _) in enumerate(vocabulary)}
+        ids, files = {**vocabulary}, [fast_file]
+    else:
+        ids = {piece: i for i, piece in enumerate([*_SPECIAL, *learned])}
+        names = [*_NLLB_CODES.split(), "<mask>"]
+    first = len(ids)
+    ids |= {name: i for i, name in enumerate(names, first) if name not in ids}
+    return ids, [*files, *filter(Path.is_file, [spm_file])]
+
+
+def _warnings(
+    config: Mapping[str, Any], added: Mapping[str, int], tags: Mapping[str, str]
+) -> Iterator[str]:
     if config.get("legacy_behaviour"):
-        warnings.append(
+        yield (
             "legacy_behaviour: True is ignored; the language of a source is before it, "
             "as in the training of NLLB"
         )
-    pair = tagged.source, tagged.target
-    return Tokenizer(id_map, vocabulary, pair, list(dict.fromkeys(files)), warnings)
+    known = {*tags.values(), *_SPECIAL, "<mask>"}
+    others = [token for token in added if token not in known]
+    if others:
+        yield f"tokens that were added have no text: {', '.join(others[:10])}"
 
 
 def _added_ids(path: Path, config: Mapping[str, Any]) -> dict[str, int]:
@@ -201,20 +261,23 @@ def _map_ids(path: Path, ids: Mapping[str, int], rows: int) -> IdMap:
                 f"{ids.get(piece)}"
             )
     by_id = {i: piece for piece, i in ids.items()}
-    beyond = [i for i in by_id if not 0 <= i < rows]
+    beyond = [i for i in by_id if not (isinstance(i, int) and 0 <= i < rows)]
     if beyond or len(by_id) < len(ids):
         raise UserError(
             f"The tokenizer in {path} must have an id from 0 to {rows - 1} for each "
-            f"piece, the rows of the model. Received: {len(ids)} pieces, and ids up to "
-            f"{max(by_id)}. It belongs to another model."
+            f"piece, the rows of the model. Received: {len(ids)} pieces with "
+            f"{len(by_id)} ids, {beyond[:1] or 'one twice'} among them. It belongs to "
+            "another model."
         )
     pieces = [by_id.get(i, f"<row {i}>") for i in range(rows)]
     return IdMap.from_pieces(pieces, pad=PAD, eos=_EOS, unk=_UNK)
 
 
-def _find_languages(pieces: Sequence[str]) -> dict[str, str]:
-    """Returns the pieces of languages by their codes."""
-    matches = [(piece, _LANGUAGE.fullmatch(piece)) for piece in pieces]
+def _find_languages(pieces: Sequence[str], learned: Collection[str]) -> dict[str, str]:
+    """Returns the pieces of languages by their codes; learned pieces are none."""
+    matches = [
+        (piece, _LANGUAGE.fullmatch(piece)) for piece in pieces if piece not in learned
+    ]
     return {match[1] or match[2]: piece for piece, match in matches if match}
 
 
@@ -255,6 +318,11 @@ def _convert(path: Path) -> bytes:
             f"{path} has the kind {model.get('type')}, of which no SentencePiece model "
             f"can be made. Put {_SPM} of the original model beside it."
         )
-    pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    added = {token["content"] for token in content.get("added_tokens") or []}
+    pieces = [
+        piece
+        for piece in sorted(model["vocab"], key=model["vocab"].__getitem__)
+        if piece not in added and not _LANGUAGE.fullmatch(piece)
+    ]
     charsmap = base64.b64decode(maps[0]["precompiled_charsmap"]) if maps else b""
     return make_bpe_model([p for p in pieces if p not in _SPECIAL], charsmap)

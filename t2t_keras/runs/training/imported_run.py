@@ -48,6 +48,8 @@ def write_model_dir(
         OSError: If it cannot be written.
     """
     check_new(path)
+    if imported.vocabulary.languages is not None:
+        languages = imported.languages  # by the model's own codes
     source, target = (
         given or named or _UNKNOWN_LANGUAGE
         for given, named in zip(languages, imported.languages, strict=True)

@@ -92,13 +92,17 @@ def _align(values: Mapping[str, Any]) -> AlignmentScores | None:
     from t2t_keras.runs.translation.word_aligner import WordAligner
 
     model_dir = ModelDir(values["model_dir"])
-    test_set = read_test_set(
-        model_dir, values["split"], values["source"], values["reference"]
-    )
-    pairs = list(zip(test_set.source, test_set.references, strict=True))
     trained = load_trained(model_dir, values["checkpoint"]).for_languages(
         values["source_language"], values["target_language"]
     )
+    test_set = read_test_set(
+        model_dir,
+        values["split"],
+        values["source"],
+        values["reference"],
+        languages=trained.languages,
+    )
+    pairs = list(zip(test_set.source, test_set.references, strict=True))
     aligner = WordAligner(trained, values["alignment_heads"])
     # Read first: a mistake in the file is reported before the model computes.
     gold = values["gold_alignments"]

@@ -6,6 +6,7 @@ the same ids. Their architectures may differ.
 
 import dataclasses
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,11 @@ def _with_shortlist(
     """Returns a `TrainedModel`, its searches restricted to shortlists if given."""
     if path is None:
         return trained
+    if trained.vocabulary.languages is not None:
+        raise UserError(
+            "--shortlist is for models of one pair of languages, and this model is "
+            "multilingual. Leave it out."
+        )
     from t2t_keras.decoding.shortlist import NUM_SPECIAL_IDS, Shortlist
     from t2t_keras.translation.lexicon import read_lexicon
 
@@ -206,6 +212,7 @@ class LastLoaded:
     def __init__(self):
         self._trained: Any = None
         self._files: list[tuple[Path, str]] = []
+        self._lock = threading.Lock()
 
     def load(
         self,
@@ -219,6 +226,8 @@ class LastLoaded:
         task: Any = None,
     ):
         """Returns what the function `load` does, loaded again only if a file differs.
+
+        Threads may call it.
 
         Raises:
             UserError: As `load`.
@@ -235,10 +244,11 @@ class LastLoaded:
         files = [(each, checkpoint_digest(each)) for each in paths]
         if shortlist is not None:
             files.append((shortlist, f"{shortlist_size} {file_sha256(shortlist)}"))
-        if self._trained is None or self._files != files:
-            self._trained = None  # frees its memory before another is loaded
-            self._trained = load(
-                model_dir, path, paths[1:], shortlist, shortlist_size, task=task
-            )
-            self._files = files
-        return self._trained.for_languages(source_language, target_language)
+        with self._lock:
+            if self._trained is None or self._files != files:
+                self._trained = None  # frees its memory before another is loaded
+                self._trained = load(
+                    model_dir, path, paths[1:], shortlist, shortlist_size, task=task
+                )
+                self._files = files
+            return self._trained.for_languages(source_language, target_language)

@@ -92,15 +92,15 @@ class TrainedRun:
     ) -> Self:
         """Returns the run of a multilingual model, between two of its languages.
 
-        Both have one loaded model. Methods raise `UserError` if the model does not
-        translate between these languages.
+        Both have one loaded model, and the settings of the model directory. Methods
+        raise `UserError` if the model does not translate between these languages.
 
         Args:
-            source: Code of the language to translate from. Default: that of the run.
+            source: Code of the language to translate from. Default: as before.
             target: The same of the language to translate to.
         """
         run = copy.copy(self)
-        run._languages = source, target
+        run._languages = source or self._languages[0], target or self._languages[1]
         return run
 
     def __repr__(self) -> str:
@@ -115,7 +115,8 @@ class TrainedRun:
     def vocabulary(self) -> Vocabulary:
         """The vocabulary of the run, once it has started."""
         run = self.model_dir
-        return load_vocabulary(run.vocabulary_file, run.vocabulary_sha256)
+        stored = load_vocabulary(run.vocabulary_file, run.vocabulary_sha256)
+        return stored.with_languages(*self._languages)
 
     @property
     def settings(self) -> ExperimentConfig:
@@ -275,18 +276,14 @@ class TrainedRun:
         saves = not (output or source or ensemble_with or shortlist or tokenize)
         if saves:
             self.model_dir.check_writable()
-        data = self.settings.data
-        source_language, target_language = self._languages
+        languages = self.vocabulary.languages
         test_set = scoring.read_test_set(
             self.model_dir,
             split,
             source,
             reference,
             self._task,
-            (
-                source_language or data.source_language,
-                target_language or data.target_language,
-            ),
+            languages and (languages.source, languages.target),
         )
         trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
         of_scores = scoring.warnings_of_scores(trained, test_set, tokenize)

@@ -3,13 +3,17 @@
 import collections
 import itertools
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.server.translation_api.language_codes import canonical_code, find_code
 from t2t_keras.text.languages import base_language, language_name
+
+logger = logging.getLogger(__name__)
 
 # Its name beside an export, as t2t_keras.serving.export.model_card writes it. That
 # module needs TensorFlow.
@@ -46,7 +50,8 @@ def parse_models(
     Args:
         models: `MODEL:SOURCE:TARGET,...`; `MODEL` alone has the languages of its
             export. A multilingual model has several, with "+" between:
-            `MODEL:de+en:de+en+fr`. "" lists all models of `base_paths`.
+            `MODEL:de+en:de+en+fr`, or one with "+" after it. "" lists all models of
+            `base_paths`.
         base_paths: Directory of the versions of each model whose files are on this
             machine.
 
@@ -61,22 +66,41 @@ def parse_models(
     pairs = []
     for item in items:
         name, *languages = item.split(":")
-        sides = [side.split("+") for side in languages]
+        sides = [list(filter(None, side.split("+"))) for side in languages]
         if not languages:
             sides = _languages_of_export(name, paths.get(name))
-        if not name or len(sides) != 2:
+        if not name or len(sides) != 2 or not all(sides):
             raise UserError(f"{_EXPECTED}. Received: {item!r}")
-        pairs += _pairs_of_model(name, *sides)
+        known = _read_languages(paths[name]).get("codes") if name in paths else None
+        if known and languages:
+            sides = [[_own_code(code, known, item) for code in side] for side in sides]
+        if known or "+" in item:
+            pairs += _pairs_of_model(name, *sides)
+        else:
+            (source,), (target,) = sides
+            pair = canonical_code(source), canonical_code(target)
+            pairs.append(LanguagePair(name, *pair))
     return tuple(pairs)
+
+
+def _own_code(code: str, known: Sequence[str], item: str) -> str:
+    """Returns the code that a multilingual model has for a language."""
+    if code in known:
+        return code
+    own = {served: each for each, served in _served_codes(_servable(known)).items()}
+    found = find_code(code, tuple(own))
+    if found is None:
+        raise UserError(
+            f"--language_pairs={item}: the model does not have the language {code}. "
+            "Its model_card.json lists those that it has."
+        )
+    return own[found]
 
 
 def _pairs_of_model(
     name: str, sources: Sequence[str], targets: Sequence[str]
 ) -> Iterator[LanguagePair]:
-    """Yields the pairs of a model between languages; none from one to itself."""
-    if len(sources) == len(targets) == 1:
-        yield LanguagePair(name, canonical_code(sources[0]), canonical_code(targets[0]))
-        return
+    """Yields the pairs of a multilingual model; none from a language to itself."""
     served = _served_codes(list(dict.fromkeys([*sources, *targets])))
     for source, target in itertools.product(sources, targets):
         if source != target:
@@ -107,20 +131,50 @@ def _languages_of_export(name: str, base_path: str | None) -> list[list[str]]:
             f"The languages of model {name!r} are not known: its files are not on this "
             f"machine. {advice}"
         )
-    versions = [path.parent for path in Path(base_path).glob(f"*/{_CARD}")]
-    numbers = [int(each.name) for each in versions if each.name.isdecimal()]
-    if not numbers:
+    path = _newest_card(base_path)
+    if path is None:
         raise UserError(f"No version in {base_path} has a {_CARD}. {advice}")
-    path = Path(base_path) / str(max(numbers)) / _CARD
+    languages = _read_languages(base_path)
+    if codes := languages.get("codes"):
+        return [_servable(codes)] * 2
     try:
-        languages = json.loads(path.read_text(encoding="utf-8"))["languages"]
-        if codes := languages.get("codes"):
-            return [list(codes), list(codes)]
         return [[canonical_code(languages[side])] for side in ("source", "target")]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{path} does not say which languages it translates: {error}. {advice}"
         ) from error
+
+
+def _newest_card(base_path: str) -> Path | None:
+    """Returns the card of the newest version that has one."""
+    versions = [path.parent for path in Path(base_path).glob(f"*/{_CARD}")]
+    numbers = [int(each.name) for each in versions if each.name.isdecimal()]
+    return Path(base_path) / str(max(numbers)) / _CARD if numbers else None
+
+
+def _read_languages(base_path: str) -> dict[str, Any]:
+    """Returns the languages of a model's newest card; {} if it has none."""
+    path = _newest_card(base_path)
+    try:
+        found = json.loads(path.read_text("utf-8"))["languages"] if path else {}
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _servable(codes: Sequence[str]) -> list[str]:
+    """Returns codes without those that are no languages, of which the log tells."""
+    kept, others = [], []
+    for code in codes:
+        try:
+            canonical_code(code)
+        except UserError:
+            others.append(code)
+        else:
+            kept.append(code)
+    if others:
+        logger.warning("not served, as they are no languages: %s", ", ".join(others))
+    return kept
 
 
 class Languages:

@@ -112,8 +112,10 @@ class SentenceTranslator:
                 logger.warning("confidences are not known: %s", error)
             return found
         for index, score in zip(pending, scores, strict=True):
-            if score.tokens and not score.truncated:
-                found[index] = round(math.exp(score.log_prob / len(score.tokens)), 3)
+            # The token of a language is given, and has no text.
+            count = len([token for token in score.tokens if token])
+            if count and not score.truncated:
+                found[index] = round(math.exp(score.log_prob / count), 3)
         return found
 
     def _call(

@@ -32,6 +32,8 @@ from t2t_keras.serving.client.tensors import (
     string_tensor,
 )
 
+_LANGUAGES = (signature.SOURCE_LANGUAGE, signature.TARGET_LANGUAGE)
+
 
 @dataclass(frozen=True)
 class TranslatedText:
@@ -152,7 +154,9 @@ class TranslationClient:
         )
         self._languages: Mapping[str, str] = {}
 
-    def for_languages(self, source: str = "", target: str = "") -> "TranslationClient":
+    def for_languages(
+        self, source: str | None = None, target: str | None = None
+    ) -> "TranslationClient":
         """Returns a client for two languages of a multilingual model.
 
         It shares the connection, which this client closes. An answer for languages that
@@ -163,8 +167,10 @@ class TranslationClient:
             target: The same of translations.
         """
         client = copy.copy(self)
-        pair = {signature.SOURCE_LANGUAGE: source, signature.TARGET_LANGUAGE: target}
-        client._languages = pair if source or target else {}
+        pair = source or "", target or ""
+        client._languages = dict(zip(_LANGUAGES, pair, strict=True))
+        if not any(pair):
+            client._languages = {}
         return client
 
     def __enter__(self) -> "TranslationClient":
@@ -360,21 +366,56 @@ class TranslationClient:
         outputs: Sequence[str] = (),
     ) -> Answer:
         (rows,) = {tensor.tensor_shape.dim[0].size for tensor in inputs.values()}
+        try:
+            answer = self._ask(signature_name, inputs, outputs, rows)
+        except ServerError as error:
+            # A server that joins requests wants the languages of a multilingual model,
+            # and all options. Whether the model has any, only its answer tells.
+            if error.code is not grpc.StatusCode.INVALID_ARGUMENT or self._languages:
+                raise
+            own = self.for_languages()
+            own._languages = dict.fromkeys(_LANGUAGES, "")
+            if signature_name == signature.TRANSLATE_WITH_OPTIONS:
+                inputs = {**_option_tensors(SearchOptions(), rows, True), **inputs}
+            try:
+                answer = own._ask(signature_name, inputs, outputs, rows)
+            except ServerError:
+                raise error from None
+            self._languages = own._languages
+        if any(self._languages.values()):
+            self._check_languages(answer, inputs)
+        return answer
+
+    def _ask(
+        self,
+        signature_name: str,
+        inputs: Mapping[str, Message],
+        outputs: Sequence[str],
+        rows: int,
+    ) -> Answer:
         languages = {
             name: string_tensor([code] * rows) for name, code in self._languages.items()
         }
-        answer = Answer(
-            self._calls.predict(signature_name, {**inputs, **languages}, outputs),
-            rows,
-            signature_name,
-        )
-        if languages and answer.has_impossible(signature.SCORE, signature.SCORES):
+        answer = self._calls.predict(signature_name, {**inputs, **languages}, outputs)
+        return Answer(answer, rows, signature_name)
+
+    def _check_languages(self, answer: Answer, inputs: Mapping[str, Message]) -> None:
+        """Raises `ServerError` if the model does not have the languages."""
+        is_unknown = answer.has_impossible(signature.SCORE, signature.SCORES)
+        if signature.SOURCE_LENGTH in answer.outputs:
+            # Of unknown languages, a text is read as if it were empty.
+            texts = inputs[signature.SOURCE].string_val  # type: ignore[attr-defined]
+            lengths = answer.column(signature.SOURCE_LENGTH, int)
+            is_unknown |= any(
+                text.strip() and length <= 1
+                for text, length in zip(texts, lengths, strict=True)
+            )
+        if is_unknown:
             raise ServerError(
                 "The model does not translate between these languages: "
                 f"{' to '.join(self._languages.values())}. Give codes that its "
                 "model_card.json lists."
             )
-        return answer
 
 
 def _pairs(

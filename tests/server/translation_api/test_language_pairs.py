@@ -110,6 +110,14 @@ def test_pairs_of_a_multilingual_model(tmp_path):
     assert pair.codes == ("zho_Hant", "deu_Latn")
     assert languages.find("zh-TW") == "zh-Hant"
     assert languages.candidates("de") == ("zh-Hans", "zh-Hant", "ace", "de")
+    # One pair of it, by the usual codes or by its own, and one that it does not have.
+    paths = {"m": str(tmp_path / "m")}
+    expected = LanguagePair("m", "de", "zh", ("deu_Latn", "zho_Hans"))
+    for item in ("m:de:zh-Hans", "m:deu_Latn:zho_Hans"):
+        assert parse_models(item, paths) == (expected,)
+    with pytest.raises(UserError, match="model does not have the language fr"):
+        parse_models("m:de:fr", paths)
+    assert parse_models("m:de+:fr")[0].codes == ("de", "fr")
     assert parse_models("m:de+en:fr") == (
         LanguagePair("m", "de", "fr", ("de", "fr")),
         LanguagePair("m", "en", "fr", ("en", "fr")),
