@@ -24,8 +24,8 @@ _SYNONYMS = MappingProxyType(
                 "quy=qu ron=ro run=rn rus=ru sag=sg san=sa sin=si slk=sk slv=sl smo=sm "
                 "sna=sn snd=sd som=so sot=st spa=es srd=sc srp=sr ssw=ss sun=su swe=sv "
                 "swh=sw tam=ta tat=tt tel=te tgk=tg tgl=tl tha=th tir=ti tsn=tn tso=ts "
-                "tuk=tk tur=tr twi=tw uig=ug ukr=uk urd=ur uzn=uz vie=vi wol=wo xho=xh ydd=yi yor=yo "
-                "zho=zh zsm=ms zul=zu"
+                "tuk=tk tur=tr twi=tw uig=ug ukr=uk urd=ur uzn=uz vie=vi wol=wo xho=xh "
+                "ydd=yi yor=yo zho=zh zsm=ms zul=zu"
             ).split()
         )
     }
