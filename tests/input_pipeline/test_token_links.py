@@ -28,7 +28,7 @@ from t2t_keras.input_pipeline.records.token_links import (
     select_rows,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedSide
-from t2t_keras.text.word_alignments import count_spaces, word_numbers
+from t2t_keras.text.word_numbers import count_spaces, word_numbers
 from tests.input_pipeline.made_up import build_corpus
 
 # Padding, EOS, unknown; then pieces of no, one and several spaces.

@@ -137,6 +137,7 @@ class TrainedRun:
         sample: Sampling | None = None,
         rerank: str | None = None,
         candidates: int | None = None,
+        protect: bool = False,
         alignments: bool = False,
         alignment_heads: str | None = None,
         lines_at_once: int = _LINES_PER_CHUNK,
@@ -165,6 +166,8 @@ class TrainedRun:
             rerank: "mbr" to choose the translations with the highest expected chrF.
             candidates: Number of translations to choose from. Default: the beam size,
                 or 32 samples.
+            protect: Whether placeholders, tags, URLs and e-mail addresses come back
+                unchanged and once each. Scores are then those of the rest of a line.
             alignments: Whether to link the words of each line with those of its best
                 translation, in `TranslatedLine.alignment`.
             alignment_heads: Heads whose attention links words, as "LAYER:HEAD,...".
@@ -189,6 +192,7 @@ class TrainedRun:
             prefixes is not None,
             paragraphs,
             target_tag,
+            protect,
             alignments,
             alignment_heads,
         )
