@@ -271,7 +271,9 @@ class _Placer:
         def rank(gap: int) -> tuple[int, float]:
             after = (unit.index - 1, gap - 1) in linked
             before = (unit.index, gap) in linked
-            return after + before, -abs(gap - expected)
+            # Between the same two words in the other order.
+            turned = (unit.index - 1, gap) in linked and (unit.index, gap - 1) in linked
+            return max(after + before, 1.5 * turned), -abs(gap - expected)
 
         gap = max(range(len(self.words) + 1), key=rank)
         if gap == 0:

@@ -66,7 +66,9 @@ class TranslationService:
                 TextTranslation([text], [(text, text, "")]) for text in request.texts
             ]
         else:
-            translator = self._translator(self._pair(source, target), cancelled)
+            translator = self._translator(
+                self._pair(source, target), cancelled, request.protect
+            )
             translated = self._translate(request, source, translator)
         answer: dict[str, Any] = {
             "translatedText": [each.translations[0] for each in translated]
@@ -167,7 +169,7 @@ class TranslationService:
         return pair
 
     def _translator(
-        self, pair: LanguagePair, cancelled: CancelToken
+        self, pair: LanguagePair, cancelled: CancelToken, protect: bool = False
     ) -> SentenceTranslator:
         return SentenceTranslator(
             self._backend,
@@ -175,6 +177,7 @@ class TranslationService:
             self._settings.batch_size,
             self._settings.concurrency,
             cancelled,
+            protect,
         )
 
     def _translate(
