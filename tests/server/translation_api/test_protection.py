@@ -40,11 +40,8 @@ def translated(backend, text, **fields):
 
 def test_spans_return_to_their_words(backend):
     # Words of the fake translation are in reverse order.
-    assert (
-        translated(backend, "Give it <b>now</b>. See {x}!")
-        == ("+<b>now</b>. +it +Give +See {x}!")
-        or translated(backend, "See it {x} now!") == "+now! {x} +it +See"
-    )
+    assert translated(backend, "See it {x} now!") == "+now! {x} +it +See"
+    assert translated(backend, "See <b>it</b> now!") == "+now! <b>+it</b> +See"
     texts = [f"One {URL} two.", "%s", "No span here.", "a {{ b }}\nc <1>d</1> e"]
     found = translated(backend, texts)
     assert all(map(keeps_spans, texts, found))
