@@ -27,6 +27,10 @@ _SPANS = re.compile(
     """,
     re.VERBOSE,
 )
+# Of scripts without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
+_NO_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
 _LAST_MARKS = ".,;:!?'\u2026\u2019"
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
@@ -53,6 +57,11 @@ def find_spans(text: str) -> list[Span]:
 def is_tag(span: str) -> bool:
     """Returns whether a protected span is a tag."""
     return span.startswith("<")
+
+
+def is_spaceless(character: str) -> bool:
+    """Returns whether a character is of a script without spaces between words."""
+    return _NO_SPACES.match(character) is not None
 
 
 def keeps_spans(source: str, translation: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from t2t_keras.text.protected_spans import (
     Span,
     find_spans,
+    is_spaceless,
     is_tag,
     keeps_spans,
     without_spans,
@@ -22,10 +23,6 @@ Links = Collection[tuple[int, int]]
 
 _WORD = re.compile(r"\S+")
 _LETTER = re.compile(r"\w")
-# Scripts that have no spaces between words.
-_NO_SPACES = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-)
 _PAIRS = frozenset(
     [
         '""',
@@ -120,7 +117,7 @@ class ProtectedText:
         outside = "".join(_outside(self._text, start, end, spans))
         if not _LETTER.search(outside):
             self._add_marked(start, end, spans)
-        elif _NO_SPACES.search(outside):
+        elif any(map(is_spaceless, outside)):
             self._add_split(start, end, spans)
         elif all(is_tag(self._text[first:last]) for first, last in spans):
             self._add_tagged(start, end, spans, outside)
@@ -268,7 +265,7 @@ class _Placer:
         expected = unit.index * len(self.words) / self.count
         linked = set(self.links)
 
-        def rank(gap: int) -> tuple[int, float]:
+        def rank(gap: int) -> tuple[float, float]:
             after = (unit.index - 1, gap - 1) in linked
             before = (unit.index, gap) in linked
             # Between the same two words in the other order.

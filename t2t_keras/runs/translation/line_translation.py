@@ -9,6 +9,7 @@ from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.lines import Line, chunks
 from t2t_keras.runs import models
 from t2t_keras.runs.tasks import TREES
+from t2t_keras.runs.translation.glossary_translation import GlossaryTranslation
 from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.runs.translation.word_aligner import WordAligner, build_aligner
 from t2t_keras.settings.decoding_config import DecodingConfig
@@ -71,6 +72,9 @@ class LineTranslator:
             request.sample,
             request.with_prefixes,
         )
+        self._terms = None
+        if request.glossary is not None:
+            self._terms = GlossaryTranslation(trained, decoding, request)
 
     def translate(
         self, lines: Iterable[Line], lines_at_once: int
@@ -133,12 +137,16 @@ class LineTranslator:
         first_line: int,
     ) -> list[TranslatedLine]:
         request = self._request
-        return self._translator.translate(
-            [_add_tag(request.target_tag, text) for text in texts],
-            prefixes=prefixes if request.with_prefixes else None,
-            seed=request.sample.seed if request.sample else None,
-            first_line=first_line,
-        )
+        sources = [_add_tag(request.target_tag, text) for text in texts]
+        options = {
+            "prefixes": prefixes if request.with_prefixes else None,
+            "first_line": first_line,
+        }
+        if self._terms is not None:
+            found = self._terms.find(texts)
+            return self._terms.translate(sources, found, self._translator, options)
+        seed = request.sample.seed if request.sample else None
+        return self._translator.translate(sources, seed=seed, **options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,6 +212,10 @@ def write_translations(
     for number, line in enumerate(translated, start=1):
         if line.truncated:
             logger.warning(f"line {number} is too long; its end was not translated")
+        if line.unmet:
+            logger.warning(
+                f"line {number} lacks terms of the glossary: {', '.join(line.unmet)}"
+            )
         for hypothesis in line.hypotheses:
             fields = [str(number)] if numbered else []
             if with_scores:

@@ -57,6 +57,12 @@ class TranslationRequest(Settings):
         "Whether placeholders, tags, URLs and e-mail addresses of a line come back "
         "unchanged and once each: {name}, %s, {{x}}, <1>, https://example.com.",
     )
+    glossary: str | None = setting(
+        None,
+        "File of terms that translations must have: on each line a source term, a tab "
+        "and a target term. Default: none.",
+        path=True,
+    )
     alignments: bool = False
     alignment_heads: str | None = setting(None, ABOUT_HEADS)
 
@@ -65,6 +71,11 @@ class TranslationRequest(Settings):
             raise UserError(f"--sample must be a Sampling. Received: {self.sample!r}")
         if self.paragraphs:
             self._check_paragraphs()
+        if self.glossary is not None and self.sample is not None:
+            raise UserError(
+                "--glossary forces terms in a search, and --sample draws translations. "
+                "Leave one of them out."
+            )
         if self.protect and self.with_prefixes:
             raise UserError(
                 "--protect may translate a line without its placeholders, to which a "
