@@ -236,3 +236,38 @@ def test_protection_and_prefixes_exclude_each_other(translate):
     done = translate("--protect", "--prefix=column", stdin=b"a\tb\n")
     assert done.status != 0
     assert "--protect may translate a line without its placeholders" in done.stderr
+
+
+def test_terms_of_a_glossary_are_in_the_translations(translate, tmp_path):
+    """The model writes letters in reverse order; "i" is none of the others' terms."""
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("b\ti\nc d\th f\n", "utf-8")
+    stdin = b"a b c\nj i h g\n\na c d e {b}\n"
+    flags = "--beam_size=2", f"--glossary={glossary}", "--protect"
+    done = translate(*flags, stdin=stdin)
+    plain = translate("--beam_size=2", stdin=stdin)
+    assert (done.status, done.stderr) == (0, "")
+    assert "i" in done.lines[0].split()
+    assert "h f" in done.lines[3] and done.lines[3].count("{b}") == 1
+    # Lines without terms are translated as without a glossary.
+    assert done.lines[1:3] == plain.lines[1:3]
+
+
+def test_terms_that_do_not_fit_are_reported(translate, tmp_path):
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("b\ti\nc\tf g h j\n", "utf-8")
+    flags = "--beam_size=2", f"--glossary={glossary}", "--extra_length=0"
+    done = translate(*flags, stdin=b"a b c\n")
+    assert done.stderr == "warning: line 1 lacks terms of the glossary: f g h j\n"
+    assert "i" in done.lines[0].split()
+
+
+def test_glossaries_that_cannot_be_used_are_refused(translate, tmp_path):
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("b i\n", "utf-8")
+    done = translate(f"--glossary={glossary}", stdin=b"a\n")
+    assert done.status != 0
+    assert "must have a source term, a tab and a target term" in done.stderr
+    done = translate(f"--glossary={glossary}", "--sample", stdin=b"a\n")
+    assert done.status != 0
+    assert "--glossary forces terms in a search, and --sample draws" in done.stderr

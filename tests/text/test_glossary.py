@@ -30,7 +30,7 @@ def test_terms_are_found():
         ("MAY", []),
         ("Use C++, not C", ["C++"]),
         ("他在公園里 dog", ["park", "Hund"]),
-        ("a big \t dog".encode(), ["Dogge"]),
+        (b"a big \t dog", ["Dogge"]),
         ("Die STRAßE, straßen", ["street"]),
         ("See https://example.com and {dog} %s", []),
         ("an example\xff".encode("latin-1"), ["Beispiel"]),

@@ -45,10 +45,9 @@ class GlossaryTranslation:
         self._ids = {
             term: encode_term(term, trained.vocabulary) for term in self._glossary.terms
         }
-        beam_size = _WIDER * decoding.beam_size
         self._translator = models.text_translator(
             trained,
-            dataclasses.replace(decoding, beam_size=beam_size),
+            widen_beam(decoding),
             request.hypotheses(decoding.beam_size),
             None,
             request.with_prefixes,
@@ -92,6 +91,11 @@ class GlossaryTranslation:
             dataclasses.replace(line, unmet=_unmet(line, each))
             for line, each in zip(lines, terms, strict=True)
         ]
+
+
+def widen_beam(decoding: DecodingConfig) -> DecodingConfig:
+    """Returns the settings of a search with terms."""
+    return dataclasses.replace(decoding, beam_size=_WIDER * decoding.beam_size)
 
 
 def _keep(sources: Sequence[str | bytes], is_kept: Sequence[bool]) -> list[str | bytes]:
