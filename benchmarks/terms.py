@@ -9,9 +9,9 @@ translations without them, against the same references as those of the lines as 
 were.
 
 Terms: one or two words of each reference are terms that the translation must have, as
-in Post and Vilar 2018. It prints the percentage of terms in the translations of a search
-without them and of one with them, and BLEU of both. The last row has a glossary of
-words that are in no training text.
+in Post and Vilar 2018. It prints the percentage of terms in the translations of a
+search without them and of one with them, and BLEU of both. The last row has a glossary
+of words that are in no training text.
 """
 
 import argparse

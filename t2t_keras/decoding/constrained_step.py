@@ -2,7 +2,7 @@
 
 Hypotheses that miss the same number of tokens of their terms share a bank. Each bank
 has some places of the beam, in turn, so that hypotheses with terms do not lose to
-likelier ones without (dynamic beam allocation; Post and Vilar 2018, ADR 0036).
+likelier ones without (dynamic beam allocation; Post and Vilar 2018, ADR 0037).
 
 Shapes: B sentences, W live hypotheses of each, X candidates, L longest output, C terms,
 P tokens of the longest term.
