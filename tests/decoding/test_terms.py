@@ -113,11 +113,13 @@ def test_a_prefix_comes_first_and_may_have_the_term():
     model = TableModel.random(10, 6, 5)
     prefixes = np.array([[3, 2], [3, 2], [4, 2], [2, 2], [2, 3], [3, 0]])
     options = padded(TERMS)._replace(prefixes=prefixes)
-    limits = (6, 6, 6, 6, 6, 6)
+    # After its prefix a row has room for the first term only.
+    limits, fitting = (6, 6, 5, 6, 6, 6), [*TERMS]
+    fitting[2] = ((4, 2),)
     result = search(model, limits, 6, options=options, beam_size=90, n_best=2)
-    for row, terms in enumerate(TERMS):
+    for row, (limit, terms) in enumerate(zip(limits, fitting, strict=True)):
         prefix = tuple(token for token in prefixes[row].tolist() if token)
-        expected = expected_of(model, row, 6, terms, prefix)[:2]
+        expected = expected_of(model, row, limit, terms, prefix)[:2]
         assert_hypotheses(result, row, expected)
 
 
