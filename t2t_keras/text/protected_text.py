@@ -215,6 +215,11 @@ class ProtectedText:
         return places
 
 
+def text_without_spans(text: str) -> str:
+    """Returns the text without its protected spans; itself if it has none."""
+    return ProtectedText(text).rest if find_spans(text) else text
+
+
 @dataclasses.dataclass(frozen=True)
 class _Placer:
     """Places in a translation.

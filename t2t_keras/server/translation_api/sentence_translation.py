@@ -19,7 +19,7 @@ from t2t_keras.serving.client.translation_client import (
     CrossAttention,
     TranslatedText,
 )
-from t2t_keras.text.protected_text import Links
+from t2t_keras.text.protected_text import Links, text_without_spans
 from t2t_keras.text.protected_translation import translate_protected
 
 logger = logging.getLogger(__name__)
@@ -111,8 +111,14 @@ class SentenceTranslator:
 
         That is the geometric mean of the probabilities of its subwords, from 0 to 1;
         None of a sentence without letters, one that the model would cut, or by a model
-        that has no signature for it or does not answer.
+        that has no signature for it or does not answer. With `protect` placeholders
+        do not count: a model that has never seen them finds them unlikely.
         """
+        if self.protect:
+            pairs = [
+                (text_without_spans(source), text_without_spans(target))
+                for source, target in pairs
+            ]
         pending = [i for i, pair in enumerate(pairs) if all(map(is_translatable, pair))]
         found: list[float | None] = [None] * len(pairs)
 

@@ -82,7 +82,12 @@ class TranslationService:
             answer["confidences"] = (
                 [[None] * len(each.sentences) for each in translated]
                 if source == target
-                else self._confidences(translated, source, target, cancelled)
+                else self._confidences(
+                    translated,
+                    self._translator(
+                        self._pair(source, target), cancelled, request.protect
+                    ),
+                )
             )
         if request.is_batch:
             return answer
@@ -91,13 +96,10 @@ class TranslationService:
     def _confidences(
         self,
         translated: Sequence[TextTranslation],
-        source: str,
-        target: str,
-        cancelled: CancelToken,
+        translator: SentenceTranslator,
     ) -> list[list[float | None]]:
         """Returns the confidence in each sentence of each text."""
         pairs = [pair[:2] for each in translated for pair in each.sentences]
-        translator = self._translator(self._pair(source, target), cancelled)
         confidences = iter(translator.confidences(pairs))
         return [[next(confidences) for _ in each.sentences] for each in translated]
 

@@ -89,3 +89,9 @@ def test_a_placeholder_or_address_is_one_word_and_is_not_cut():
         parts = split_text(text, "en")
         assert "".join(map("".join, parts)) == text
         assert any(url in part or "{name}" in part for part, _ in parts)
+
+
+def test_confidence_is_that_of_the_rest(backend):
+    answer = post(backend, ["One {x} two", "%s", "Three"], sentences=True).json()
+    assert answer["confidences"] == [[0.9], [None], [0.9]]
+    assert set(backend.sentences("score")) == {"One two", "Three"}
