@@ -7,14 +7,22 @@ output, V width of the logits.
 import tensorflow as tf
 
 from t2t_keras.decoding.cache_growth import GROWTH, GrowFn, run_growing_search
+from t2t_keras.decoding.constrained_step import ConstrainedStep
 from t2t_keras.decoding.search_state import (
     BeamSearchResult,
     Cache,
+    SentenceSettings,
     initial_state,
     sentence_settings,
 )
 from t2t_keras.decoding.search_step import SearchStep, StepFn
-from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, is_given
+from t2t_keras.decoding.settings import (
+    PAD_ID,
+    BeamSearchSettings,
+    RowOptions,
+    is_given,
+)
+from t2t_keras.decoding.terms import fitting_terms
 from t2t_keras.typing import Tensor
 
 
@@ -75,12 +83,18 @@ def beam_search(
     options = RowOptions() if options is None else options
     _check_sampling(settings, options)
     sentences = sentence_settings(max_lengths, max_decode_length, settings, options)
+    if is_given(options.terms):
+        sentences = _add_terms(sentences, options)
     beams = settings.beam_size
     own_beams = is_given(options.beam_sizes)
     if own_beams:
         # As wide as the widest beam of the batch: usually less than the maximum.
         beams = tf.reduce_max(tf.concat([sentences.beam_sizes, [1]], axis=0))
-    make_step = settings.sampling.make_step if settings.sampling else SearchStep
+    make_step = SearchStep
+    if settings.sampling:
+        make_step = settings.sampling.make_step
+    elif is_given(options.terms):
+        make_step = ConstrainedStep
     step = make_step(step_fn, settings, beams, own_beams, vocabulary_size)
     slots = max_decode_length * beams
     if grow_fn is not None:
@@ -97,6 +111,18 @@ def beam_search(
     else:
         finished = run_growing_search(step, state, grow_fn)
     return BeamSearchResult(*[field[:, : settings.results] for field in finished])
+
+
+def _add_terms(sentences: SentenceSettings, options: RowOptions) -> SentenceSettings:
+    """Returns the settings with those terms for which a sentence has room."""
+    room_B = sentences.limits - 1  # for EOS
+    if is_given(sentences.prefixes):
+        is_token_BP = sentences.prefixes != PAD_ID
+        room_B -= tf.reduce_sum(tf.cast(is_token_BP, tf.int32), axis=1)
+    if is_given(options.first_tokens):
+        room_B -= 1
+    terms_BCP = tf.cast(options.terms, tf.int32)
+    return sentences._replace(terms=fitting_terms(terms_BCP, room_B))
 
 
 def _check_sizes(
@@ -126,6 +152,8 @@ def _check_sampling(settings: BeamSearchSettings, options: RowOptions) -> None:
         raise ValueError(
             f"Sampling takes no beam sizes. Received: beam_sizes={options.beam_sizes}"
         )
+    if settings.sampling is not None and is_given(options.terms):
+        raise ValueError(f"Sampling takes no terms. Received: terms={options.terms}")
 
 
 def _check_shapes(cache: Cache, max_lengths: Tensor) -> None:

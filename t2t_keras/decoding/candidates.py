@@ -66,6 +66,13 @@ class Candidates(NamedTuple):
     log_probs: Tensor  # [B, C] float32: of hypothesis and token together
 
 
+class Demands(NamedTuple):
+    """What hypotheses miss before they may end."""
+
+    tokens: Tensor  # [B, W, M] int32: tokens that bring it nearer, 0 for none
+    is_unmet: Tensor  # [B, W] bool: whether EOS is impossible
+
+
 def best_candidates(
     logits: Tensor,
     live_log_probs: Tensor,
@@ -75,6 +82,7 @@ def best_candidates(
     settings: BeamSearchSettings,
     forbidden: Tensor | None = None,
     forced: Tensor | None = None,
+    demands: Demands | None = None,
 ) -> Candidates:
     """Returns the C likeliest continuations of each sentence.
 
@@ -92,6 +100,8 @@ def best_candidates(
             `must_end` demands is possible all the same.
         forced: [B] int32, the only token that may follow, EOS included; 0 where others
             may. Replaces `must_end`.
+        demands: If given, all continuations that were compared are returned, and with
+            them those by these tokens, which may even be forbidden.
 
     Returns:
         `Candidates`. An impossible continuation (of an impossible hypothesis, or by a
@@ -128,6 +138,8 @@ def best_candidates(
         of = allowed_RV if settings.renormalize else logits_RV
         total_R = tf.reduce_logsumexp(of, axis=1)
     best_RK = tf.where(ids_RK == PAD_ID, IMPOSSIBLE, best_RK)
+    if demands is not None:
+        best_RK, ids_RK = _add_demanded(best_RK, ids_RK, logits_RV, demands)
     # At its limit a hypothesis has one continuation: EOS, even if it is not likely.
     only_token, only_logit_R1 = settings.eos_id, logits_RV[:, settings.eos_id, None]
     if forced is not None:
@@ -136,7 +148,8 @@ def best_candidates(
         only_logit_R1 = tf.gather(logits_RV, only_token, batch_dims=1)
     must_end_BW = must_end[:, None] & tf.ones_like(live_log_probs, tf.bool)
     must_end_R1 = tf.reshape(must_end_BW, [-1, 1])
-    only_end_K = tf.where(tf.range(count) == 0, 0.0, IMPOSSIBLE)
+    columns_K = tf.range(axis_size(best_RK, 1))
+    only_end_K = tf.where(columns_K == 0, 0.0, IMPOSSIBLE)
     best_RK = tf.where(must_end_R1, only_logit_R1 + only_end_K, best_RK)
     if settings.renormalize:
         total_R = tf.where(must_end_R1[:, 0], only_logit_R1[:, 0], total_R)
@@ -146,7 +159,32 @@ def best_candidates(
     log_probs_RK += tf.reshape(live_log_probs, [-1, 1])
     # NaN in one sentence has no effect on the others.
     log_probs_RK = tf.where(tf.math.is_nan(log_probs_RK), IMPOSSIBLE, log_probs_RK)
-    return _select_best(ids_RK, log_probs_RK, beams, settings.candidates)
+    if demands is not None:
+        is_unmet_R1 = tf.reshape(demands.is_unmet, [-1, 1])
+        is_early_RK = is_unmet_R1 & (ids_RK == settings.eos_id)
+        log_probs_RK = tf.where(is_early_RK, IMPOSSIBLE, log_probs_RK)
+    missing = max(settings.candidates - count, 0)
+    ids_RK, log_probs_RK = _pad_continuations(ids_RK, log_probs_RK, missing)
+    selected = settings.candidates
+    if demands is not None:
+        selected = beams * axis_size(ids_RK, 1)
+    return _select_best(ids_RK, log_probs_RK, beams, selected)
+
+
+def _add_demanded(
+    best: Tensor, ids: Tensor, logits: Tensor, demands: Demands
+) -> tuple[Tensor, Tensor]:
+    """Returns logits and ids [R, K] with those of demanded tokens, each token once."""
+    more_RM = tf.reshape(demands.tokens, [-1, axis_size(demands.tokens, 2)])
+    is_more_RK = tf.reduce_any(tf.equal(ids[..., None], more_RM[:, None]), axis=2)
+    best = tf.where(is_more_RK, IMPOSSIBLE, best)
+    columns_M = tf.range(axis_size(more_RM, 1))
+    is_same_RMM = tf.equal(more_RM[..., None], more_RM[:, None])
+    is_earlier_MM = columns_M[:, None] > columns_M
+    is_double_RM = tf.reduce_any(is_same_RMM & is_earlier_MM, axis=2)
+    logits_RM = tf.gather(logits, more_RM, batch_dims=1)
+    logits_RM = tf.where(is_double_RM | (more_RM == PAD_ID), IMPOSSIBLE, logits_RM)
+    return tf.concat([best, logits_RM], axis=1), tf.concat([ids, more_RM], axis=1)
 
 
 def forbidden_tokens(
@@ -220,17 +258,24 @@ def _log_sum_exp(logits: Tensor, peaks: Tensor, peak_ids: Tensor) -> Tensor:
     return peaks - tf.math.log(peak_probs_R)
 
 
+def _pad_continuations(
+    ids: Tensor, log_probs: Tensor, missing: int
+) -> tuple[Tensor, Tensor]:
+    """Returns both with more columns: in a tiny vocabulary there are few tokens."""
+    if not missing:
+        return ids, log_probs
+    padding = [[0, 0], [0, missing]]
+    return (
+        tf.pad(ids, padding),
+        tf.pad(log_probs, padding, constant_values=IMPOSSIBLE),
+    )
+
+
 def _select_best(
-    ids: Tensor, log_probs: Tensor, beams: Tensor, count: int
+    ids: Tensor, log_probs: Tensor, beams: Tensor, count: int | Tensor
 ) -> Candidates:
     """Returns the best of each sentence's continuations, [B W, K] of them."""
-    per_beam = ids.shape[1]
-    if per_beam < count:
-        # In a tiny vocabulary one hypothesis has fewer than `count`.
-        padding = [[0, 0], [0, count - per_beam]]
-        ids = tf.pad(ids, padding)
-        log_probs = tf.pad(log_probs, padding, constant_values=IMPOSSIBLE)
-        per_beam = count
+    per_beam = axis_size(ids, 1)
     ids_BX = tf.reshape(ids, [-1, beams * per_beam])
     log_probs_BX = tf.reshape(log_probs, [-1, beams * per_beam])
     log_probs_BC, index_BC = tf.math.top_k(log_probs_BX, count)

@@ -56,6 +56,7 @@ class SentenceSettings(NamedTuple):
     beam_sizes: Tensor  # [B] int32, from 1 to W
     prefixes: Tensor = ()  # [B, P] int32, or () without
     seeds: Tensor = ()  # [B] int64, or () without
+    terms: Tensor = ()  # [B, C, P] int32, or () without: those that fit
 
 
 class SearchState(NamedTuple):

@@ -9,7 +9,12 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from t2t_keras.decoding.candidates import Candidates, best_candidates, forbidden_tokens
+from t2t_keras.decoding.candidates import (
+    Candidates,
+    Demands,
+    best_candidates,
+    forbidden_tokens,
+)
 from t2t_keras.decoding.search_state import (
     IMPOSSIBLE,
     BeamSearchResult,
@@ -103,7 +108,7 @@ class SearchStep:
             state.cache,
         )
         candidates = self.select_candidates(state, logits)
-        tokens_BCL = _append_tokens(state, candidates)
+        tokens_BCL = append_tokens(state, candidates)
         ends_BC = candidates.tokens == self.settings.eos_id
         finished = self._select_finished(state, candidates, tokens_BCL, ends_BC)
         state = self._select_live(state, candidates, tokens_BCL, ends_BC)
@@ -130,7 +135,17 @@ class SearchStep:
                 settings=self.settings,
             ),
             forced=forced,
+            demands=self._demands(state),
         )
+        return self._limit(candidates, state)
+
+    def _demands(self, state: SearchState) -> Demands | None:
+        """Returns what hypotheses miss before they may end; None for nothing."""
+        del state
+        return None
+
+    def _limit(self, candidates: Candidates, state: SearchState) -> Candidates:
+        """Returns the candidates, impossible beyond a sentence's own number."""
         if self.per_sentence_beams:
             return _limit_candidates(candidates, state.sentences.beam_sizes)
         return candidates
@@ -221,7 +236,7 @@ def _limit_candidates(candidates: Candidates, beam_sizes: Tensor) -> Candidates:
     return candidates._replace(log_probs=log_probs_BC)
 
 
-def _append_tokens(state: SearchState, candidates: Candidates) -> Tensor:
+def append_tokens(state: SearchState, candidates: Candidates) -> Tensor:
     """Returns [B, C, L] tokens: each candidate's parent and its new token."""
     tokens_BCL = _gather(state.live_tokens, candidates.parents)
     here_L = tf.range(axis_size(tokens_BCL, 2)) == state.position

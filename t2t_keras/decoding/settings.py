@@ -159,6 +159,9 @@ class RowOptions(NamedTuple):
         first_tokens: [B] int32, the first token of each output, which is given and has
             the probability 1: the target language of a multilingual model. For
             `search_translations`, and without its shortlist.
+        terms: [B, C, P] int32, ids of terms, padded with 0: tokens that the output must
+            have one after another. What does not fit the sentence's limit is left out,
+            from the last term on. Not for sampling.
         seeds: [B] int64, seeds of the sentences' random numbers: for sampling only,
             which needs them and takes no beam sizes.
     """
@@ -169,6 +172,7 @@ class RowOptions(NamedTuple):
     prefixes: Tensor = ()
     first_tokens: Tensor = ()
     seeds: Tensor = ()
+    terms: Tensor = ()
 
 
 def is_given(option: Tensor) -> bool:

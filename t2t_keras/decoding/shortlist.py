@@ -130,14 +130,38 @@ def to_result(words: Tensor, result: BeamSearchResult) -> BeamSearchResult:
 
 
 def to_options(words: Tensor, options: RowOptions | None) -> RowOptions | None:
-    """Returns options whose prefixes are indices into the shortlists [B, N].
+    """Returns options whose prefixes and terms are indices into the shortlists [B, N].
 
     A token that is not in its shortlist becomes padding.
     """
-    if options is None or not is_given(options.prefixes):
-        return options
-    prefixes_BP = tf.cast(options.prefixes, tf.int32)
-    indices_BP = tf.searchsorted(words, prefixes_BP)
-    indices_BP = tf.minimum(indices_BP, tf.shape(words)[1] - 1)
-    is_there_BP = to_tokens(words, indices_BP) == prefixes_BP
-    return options._replace(prefixes=tf.where(is_there_BP, indices_BP, PAD_ID))
+    if options is None:
+        return None
+    if is_given(options.prefixes):
+        options = options._replace(prefixes=_to_indices(words, options.prefixes))
+    if is_given(options.terms):
+        shape = tf.shape(options.terms)
+        flat_BX = tf.reshape(options.terms, [shape[0], shape[1] * shape[2]])
+        terms_BCP = tf.reshape(_to_indices(words, flat_BX), shape)
+        options = options._replace(terms=terms_BCP)
+    return options
+
+
+def required_tokens(options: RowOptions) -> Tensor:
+    """Returns [B, X] int32, the tokens of prefixes and terms, or `()` for none."""
+    parts = []
+    if is_given(options.prefixes):
+        parts.append(tf.cast(options.prefixes, tf.int32))
+    if is_given(options.terms):
+        shape = tf.shape(options.terms)
+        terms_BCP = tf.cast(options.terms, tf.int32)
+        parts.append(tf.reshape(terms_BCP, [shape[0], shape[1] * shape[2]]))
+    return tf.concat(parts, axis=1) if parts else ()
+
+
+def _to_indices(words: Tensor, tokens: Tensor) -> Tensor:
+    """Returns the index [B, X] of each token in its shortlist; 0 if it is not there."""
+    tokens_BX = tf.cast(tokens, tf.int32)
+    indices_BX = tf.searchsorted(words, tokens_BX)
+    indices_BX = tf.minimum(indices_BX, tf.shape(words)[1] - 1)
+    is_there_BX = to_tokens(words, indices_BX) == tokens_BX
+    return tf.where(is_there_BX, indices_BX, PAD_ID)

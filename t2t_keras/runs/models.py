@@ -118,7 +118,7 @@ def build_model(
     return model
 
 
-def build_translator(
+def build_translator(  # noqa: PLR0913 - most are optional
     model: Transformer | Ensemble,
     vocabulary: Vocabulary,
     config: DecodingConfig,
@@ -127,6 +127,7 @@ def build_translator(
     sampling: Any = None,
     with_prefixes: bool = False,
     shortlist: Shortlist | None = None,
+    with_terms: bool = False,
 ) -> Translator:
     """Returns a translator that traces the search once for all shapes.
 
@@ -140,6 +141,7 @@ def build_translator(
         with_prefixes: Whether the translator is given prefixes.
         shortlist: Restricts the tokens that the search considers, of a model of one
             pair of languages.
+        with_terms: Whether the translator is given terms.
     """
     if sampling is not None:
         config = dataclasses.replace(config, beam_size=n_best)
@@ -156,6 +158,7 @@ def build_translator(
         with_prefixes,
         with_seeds=sampling is not None,
         with_first_tokens=has_languages,
+        with_terms=with_terms,
     )
     # Caches grow with the number of hypotheses; a beam is narrower.
     most_samples = 8
@@ -177,6 +180,7 @@ def _trace_search(
     with_prefixes: bool,
     with_seeds: bool,
     with_first_tokens: bool,
+    with_terms: bool,
 ) -> Search:
     """Returns the search of a `Translator`, a graph for all shapes."""
     specs = {"prefixes": tf.TensorSpec([None, None], tf.int32)} if with_prefixes else {}
@@ -184,6 +188,8 @@ def _trace_search(
         specs["seeds"] = tf.TensorSpec([None], tf.int64)
     if with_first_tokens:
         specs["first_tokens"] = tf.TensorSpec([None], tf.int32)
+    if with_terms:
+        specs["terms"] = tf.TensorSpec([None, None, None], tf.int32)
     ids = tf.TensorSpec([None, None], tf.int32)
     traced = tf.function(
         lambda source, options: search(source, options=RowOptions(**options)),
@@ -223,6 +229,7 @@ def text_translator(
     n_best: int = 1,
     sampling: Any = None,
     with_prefixes: bool = False,
+    with_terms: bool = False,
 ) -> Translator:
     """Returns the translator of raw text that the program `translate` uses.
 
@@ -246,6 +253,7 @@ def text_translator(
         sampling,
         with_prefixes,
         trained.shortlist,
+        with_terms,
     )
 
 

@@ -19,13 +19,8 @@ from t2t_keras.text.normalization import normalize
 
 Link = tuple[int, int]
 
-# SentencePiece's sign for a space.
-_SPACE = "\u2581"
 # "-" is a sure link. Possible ones are written "1p2" by some tools, "1?2" by others.
 _LINK = re.compile(r"(\d{1,9})([-p?])(\d{1,9})")
-# A decoder of so many layers aligns best in its last one, a deeper one in the last but
-# one (ADR 0032).
-_SHALLOW = 4
 _HEAD = re.compile(r"(\d{1,4})(?::(\d{1,4}))?")
 
 
@@ -129,33 +124,6 @@ def check_within(
             )
 
 
-def count_spaces(piece: str) -> tuple[int, int]:
-    """Returns the number of spaces at the start of a piece, and of all its spaces."""
-    return len(piece) - len(piece.lstrip(_SPACE)), piece.count(_SPACE)
-
-
-def word_numbers(pieces: Sequence[str]) -> list[int]:
-    """Returns the number of the word that each piece belongs to, from 0.
-
-    Args:
-        pieces: Pieces of a sentence, with "▁" for a space, without its end. A piece
-            of several words counts for the first, a single space for the next; that of
-            a language, "", has the number -1.
-    """
-    # A vocabulary writes a space before the first word, or does not.
-    starts_with_space = next(filter(None, pieces), "").startswith(_SPACE)
-    number = -1 if starts_with_space else 0
-    numbers = []
-    for piece in pieces:
-        if not piece:
-            numbers.append(-1)
-            continue
-        leading, spaces = count_spaces(piece)
-        numbers.append(number + leading)
-        number += spaces
-    return numbers
-
-
 def link_words(
     weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
 ) -> list[Link]:
@@ -207,11 +175,6 @@ def parse_alignment_heads(heads: str) -> tuple[tuple[int, int | None], ...]:
         )
     parts = [match.groups() for match in matches if match]
     return tuple((int(layer), int(head) if head else None) for layer, head in parts)
-
-
-def default_layer(layers: int) -> int:
-    """Returns the number, from 1, of the decoder layer whose heads align by default."""
-    return layers if layers <= _SHALLOW else layers - 1
 
 
 def head_shares(heads: str, layers: int, num_heads: int) -> np.ndarray:

@@ -20,7 +20,8 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
     open_parallel_text,
 )
 from t2t_keras.text.vocabulary import UNK_ID, Vocabulary
-from t2t_keras.text.word_alignments import read_aligned, word_numbers
+from t2t_keras.text.word_alignments import read_aligned
+from t2t_keras.text.word_numbers import word_numbers
 
 # Maximum translations of a source piece that are written.
 _MOST_CANDIDATES = 100

@@ -41,17 +41,19 @@ def translate_paragraphs(
     translated = iter(translate(sentences))
     lines = []
     for parts in split:
-        text, total, is_cut = "", EMPTY, False
+        text, total, is_cut, unmet = "", EMPTY, False, ()
         for sentence, space in parts:
             line = next(translated) if sentence else TranslatedLine((EMPTY,))
             best = line.hypotheses[0]
             text += best.text + space
             is_cut |= line.truncated
+            unmet += line.unmet
             total = dataclasses.replace(
                 total,
                 score=total.score + best.score,
                 log_prob=total.log_prob + best.log_prob,
                 num_tokens=total.num_tokens + best.num_tokens,
             )
-        lines.append(TranslatedLine((dataclasses.replace(total, text=text),), is_cut))
+        best = dataclasses.replace(total, text=text)
+        lines.append(TranslatedLine((best,), is_cut, unmet=unmet))
     return lines

@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import line_seed
@@ -15,9 +17,9 @@ from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import PlainTextAdapter, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import Vocabulary
 
-# Further arguments are `prefixes` [B, P] int32 and `seeds`, a list of B numbers, if
-# `Translator.translate` is called with them, and `first_tokens`, B ids, if the
-# vocabulary has languages.
+# Further arguments are `terms` [B, C, P] int32, `prefixes` [B, P] int32 and `seeds`, a
+# list of B numbers, if `Translator.translate` is called with them, and `first_tokens`,
+# B ids, if the vocabulary has languages.
 Search = Callable[..., BeamSearchResult]
 
 
@@ -51,11 +53,13 @@ class TranslatedLine:
         truncated: Whether the source exceeded the limit, and its end was ignored.
         alignment: Links of words of the line with words of its best translation, both
             counted from 0; None if they were not asked for.
+        unmet: Target terms of a glossary that the best translation does not have.
     """
 
     hypotheses: tuple[Translation, ...]
     truncated: bool = False
     alignment: tuple[tuple[int, int], ...] | None = None
+    unmet: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -133,6 +137,7 @@ class Translator:
         prefixes: Sequence[str | bytes] | None = None,
         seed: int | None = None,
         first_line: int = 1,
+        terms: Sequence[Sequence[Sequence[int]]] | None = None,
     ) -> list[TranslatedLine]:
         """Returns the translations of all lines, in order.
 
@@ -143,6 +148,8 @@ class Translator:
                 line. The search must take prefixes.
             seed: Seed, if translations are sampled. The search must take seeds.
             first_line: Number of the first line, which counts for seeds and messages.
+            terms: Ids of the terms that each translation must have. The search must
+                take terms.
 
         Raises:
             UserError: If a prefix is longer than a translation may be.
@@ -155,17 +162,9 @@ class Translator:
         indices = [i for i, source in enumerate(sources) if len(source) > 1]
         on_progress(len(lines) - len(indices))
         numbers = range(first_line, first_line + len(lines))
-        options: dict[str, list[Any]] = {}
-        if prefixes is not None:
-            encode = self._vocabulary.encode
-            options["prefixes"] = [encode(each)[:-1] for each in prefixes]
-            for i in indices:
-                # The search finds shorter limits too, of learned positions.
-                most = len(sources[i]) + self._extra_length - 1
-                if len(options["prefixes"][i]) > most:
-                    raise _prefix_error(options["prefixes"][i], most, numbers[i])
-        if self._vocabulary.tag_id is not None:
-            options["first_tokens"] = [self._vocabulary.tag_id] * len(lines)
+        options = self._row_options(sources, prefixes, numbers, indices)
+        if terms is not None:
+            options["terms"] = list(terms)
         if seed is not None:
             options["seeds"] = [line_seed(seed, number) for number in numbers]
 
@@ -195,6 +194,31 @@ class Translator:
                 on_progress(len(batch))
         return results
 
+    def _row_options(
+        self,
+        sources: Sequence[list[int]],
+        prefixes: Sequence[str | bytes] | None,
+        numbers: Sequence[int],
+        indices: Iterable[int],
+    ) -> dict[str, list[Any]]:
+        """Returns the prefix, and the first token, of each source.
+
+        Raises:
+            UserError: If one of those at `indices` has too long a prefix.
+        """
+        options: dict[str, list[Any]] = {}
+        if prefixes is not None:
+            encode = self._vocabulary.encode
+            options["prefixes"] = [encode(each)[:-1] for each in prefixes]
+            for i in indices:
+                # The search finds shorter limits too, of learned positions.
+                most = len(sources[i]) + self._extra_length - 1
+                if len(options["prefixes"][i]) > most:
+                    raise _prefix_error(options["prefixes"][i], most, numbers[i])
+        if self._vocabulary.tag_id is not None:
+            options["first_tokens"] = [self._vocabulary.tag_id] * len(sources)
+        return options
+
     def _adapt_hypotheses(
         self, text: str | bytes, hypotheses: tuple[Translation, ...]
     ) -> tuple[Translation, ...]:
@@ -211,6 +235,8 @@ class Translator:
         rows: dict[str, Any] = dict(options)
         if "prefixes" in rows:
             rows["prefixes"] = pad_sentences(rows["prefixes"])
+        if "terms" in rows:
+            rows["terms"] = _pad_terms(rows["terms"])
         result = self._search(pad_sentences(sources), **rows)
         return BeamSearchResult(*(part.numpy() for part in result))
 
@@ -230,6 +256,17 @@ class Translator:
         )
         # A model with NaN weights finds no hypothesis; the line is then empty.
         return hypotheses or (EMPTY,)
+
+
+def _pad_terms(rows: Sequence[Sequence[Sequence[int]]]) -> np.ndarray:
+    """Returns [B, C, P] int32, the ids of the terms of each row, padded with 0."""
+    count = max(1, *map(len, rows))
+    width = max((len(term) for row in rows for term in row), default=1)
+    padded = np.zeros([len(rows), count, width], np.int32)
+    for row, terms in enumerate(rows):
+        for number, term in enumerate(terms):
+            padded[row, number, : len(term)] = term
+    return padded
 
 
 def _check_prefixes(

@@ -228,3 +228,21 @@ def test_bad_arguments_are_refused():
     shortlist(V).check_room(100)
     with pytest.raises(UserError, match="--shortlist_size must be at least 10"):
         shortlist().check_room(N - 2)
+
+
+def test_terms_are_in_the_shortlist():
+    settings = BeamSearchSettings(4, 0.6, n_best=1)
+    terms = np.zeros([5, 2, 2], np.int32)
+    terms[:, 0], terms[1, 1] = (16, 15), (14, 0)
+    options = RowOptions(terms=terms)
+    restricted = search(model(), settings, shortlist(), options=options)
+    for row in ROWS:
+        tokens = restricted.tokens[row, 0].numpy().tolist()
+        assert tokens[tokens.index(16) + 1] == 15
+    assert 14 in restricted.tokens[1, 0].numpy()
+    # One as large as the vocabulary changes nothing.
+    whole, every = (
+        search(model(), settings, each, options=options)
+        for each in (None, shortlist(V))
+    )
+    np.testing.assert_array_equal(whole.tokens, every.tokens)

@@ -28,12 +28,13 @@ from t2t_keras.input_pipeline.records.token_links import (
     select_rows,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedSide
-from t2t_keras.text.word_alignments import count_spaces, word_numbers
+from t2t_keras.text.word_numbers import count_spaces, word_numbers
 from tests.input_pipeline.made_up import build_corpus
 
 # Padding, EOS, unknown; then pieces of no, one and several spaces.
 PIECES = ("<pad>", "</s>", "<unk>", "▁a", "b", "▁", "▁▁c", "d▁e", "▁f▁g", "h▁", "▁▁")
-SPACES = PieceSpaces(*np.array([*map(count_spaces, PIECES)]).T)
+LEADING, TOTAL = np.array([*map(count_spaces, PIECES)]).T
+SPACES = PieceSpaces(LEADING, TOTAL, np.zeros(len(PIECES), bool))
 PAIRS = 41
 
 

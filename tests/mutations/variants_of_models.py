@@ -187,7 +187,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a shallow decoder aligns by its last layer but one",
-        "t2t_keras.text.word_alignments",
+        "t2t_keras.text.word_numbers",
         "default_layer",
         "layers <= _SHALLOW",
         "layers <= 1",

@@ -342,7 +342,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "a sentence that the model cuts loses its end",
         "t2t_keras.server.translation_api.sentence_translation",
-        "SentenceTranslator.translate",
+        "SentenceTranslator._translate_whole",
         "answer[0].truncated and len(sentences[index]) > 1",
         "False",
     ),

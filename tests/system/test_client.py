@@ -381,3 +381,24 @@ def test_progress_is_shown_on_a_terminal(served, process, tmp_path):
     os.close(ours)
     # The first display, before any sentence is done; the time left is unknown.
     assert b" 0/300 [00:00<?" in shown
+
+
+def test_protected_spans_are_kept():
+    """The fake server has no signature `attention`: spans are placed in proportion."""
+
+    def loses_braces(request):
+        name = request.model_spec.signature_name
+        if name == "attention":
+            raise RefusalError(grpc.StatusCode.FAILED_PRECONDITION, "no such signature")
+        outputs = shout(request)
+        texts = [text.replace(b"{", b"") for text in outputs["translation"]]
+        return outputs | {"translation": np.array(texts, object)}
+
+    with serve(loses_braces) as (server, service):
+        done = run(server, "--protect", stdin=b"a {b} c\nd e\n\n{f}\n")
+    assert done.output == b"A {b} C\nD E\n\n{f}\n"
+    assert len(service.requests) == 3
+    for flags in ("--target=x", "--prefix=x"):
+        done = run(server, "--protect", flags)
+        assert done.status != 0
+        assert "so it takes neither --target nor --prefix" in done.stderr

@@ -14,7 +14,7 @@ from t2t_keras.runs.models import load_trained
 from t2t_keras.runs.training import training_run
 from t2t_keras.runs.training.prepared_run import prepare_run
 from t2t_keras.runs.translation.word_aligner import WordAligner
-from t2t_keras.text.word_alignments import word_numbers
+from t2t_keras.text.word_numbers import word_numbers
 from tests.in_process import run_program
 from tests.runs.small_runs import SETTINGS, write_corpus
 

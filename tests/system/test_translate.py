@@ -199,3 +199,75 @@ def test_a_tag_precedes_each_sentence(translate_short, texts_of):
     assert "--user_symbols=<2de>" in refused.stderr
     spaced = translate_short("--target_tag=a b", stdin=b"a\n")
     assert "--target_tag must have no space. Received: 'a b'" in spaced.stderr
+
+
+def test_protected_spans_are_kept_by_a_model_that_never_saw_them(translate, tmp_path):
+    links = tmp_path / "links"
+    stdin = b"a {x} b <1>c</1>\na b c\n%s\n\nj i https://a.org/b h g\n"
+    flags = "--beam_size=2", "--n_best=2"
+    done = translate(*flags, "--protect", f"--alignments={links}", stdin=stdin)
+    plain = translate(*flags, stdin=b"a b c\na b c\n\n\nj i h g\n")
+    assert (done.status, done.stderr) == (0, "")
+    for line, without in zip(done.lines, plain.lines, strict=True):
+        number, text = line.split("\t")
+        expected = {
+            "1": ["{x}", "<1>", "</1>"],
+            "3": ["%s"],
+            "5": ["https://a.org/b"],
+        }
+        for span in expected.get(number, []):
+            assert text.count(span) == 1
+            text = text.replace(span, " ")
+        assert [number, *text.split()] == without.split()
+    # Words of the whole line and of its whole translation.
+    assert len(links.read_text("utf-8").splitlines()[0].split()) == 4
+
+
+def test_samples_of_protected_lines_are_those_of_the_rest(translate):
+    flags = "--sample", "--seed=3", "--n_best=2"
+    done = translate(*flags, "--protect", stdin=b"a b c\nj {x} i h g\n")
+    plain = translate(*flags, stdin=b"a b c\nj i h g\n")
+    assert [line.replace("{x}", "").split() for line in done.lines] == [
+        line.split() for line in plain.lines
+    ]
+
+
+def test_protection_and_prefixes_exclude_each_other(translate):
+    done = translate("--protect", "--prefix=column", stdin=b"a\tb\n")
+    assert done.status != 0
+    assert "--protect may translate a line without its placeholders" in done.stderr
+
+
+def test_terms_of_a_glossary_are_in_the_translations(translate, tmp_path):
+    """The model writes letters in reverse order; "i" is none of the others' terms."""
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("b\ti\nc d\th f\n", "utf-8")
+    stdin = b"a b c\nj i h g\n\na c d e {b}\n"
+    flags = "--beam_size=2", f"--glossary={glossary}", "--protect"
+    done = translate(*flags, stdin=stdin)
+    plain = translate("--beam_size=2", stdin=stdin)
+    assert (done.status, done.stderr) == (0, "")
+    assert "i" in done.lines[0].split()
+    assert "h f" in done.lines[3] and done.lines[3].count("{b}") == 1
+    # Lines without terms are translated as without a glossary.
+    assert done.lines[1:3] == plain.lines[1:3]
+
+
+def test_terms_that_do_not_fit_are_reported(translate, tmp_path):
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("b\ti\nc\tf g h j\n", "utf-8")
+    flags = "--beam_size=2", f"--glossary={glossary}", "--extra_length=0"
+    done = translate(*flags, stdin=b"a b c\n")
+    assert done.stderr == "warning: line 1 lacks terms of the glossary: f g h j\n"
+    assert "i" in done.lines[0].split()
+
+
+def test_glossaries_that_cannot_be_used_are_refused(translate, tmp_path):
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("b i\n", "utf-8")
+    done = translate(f"--glossary={glossary}", stdin=b"a\n")
+    assert done.status != 0
+    assert "must have a source term, a tab and a target term" in done.stderr
+    done = translate(f"--glossary={glossary}", "--sample", stdin=b"a\n")
+    assert done.status != 0
+    assert "--glossary forces terms in a search, and --sample draws" in done.stderr

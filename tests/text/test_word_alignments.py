@@ -14,8 +14,8 @@ from t2t_keras.text.word_alignments import (
     parse_alignment,
     parse_alignments,
     split_words,
-    word_numbers,
 )
+from t2t_keras.text.word_numbers import word_numbers
 
 TEXTS = (
     "the dog sleeps, and a grün😀 tree walks!",

@@ -23,7 +23,8 @@ from t2t_keras.input_pipeline.records.tokenized import (
 )
 from t2t_keras.text.normalization import is_blank
 from t2t_keras.text.vocabulary import Vocabulary
-from t2t_keras.text.word_alignments import count_spaces, read_aligned
+from t2t_keras.text.word_alignments import read_aligned
+from t2t_keras.text.word_numbers import count_spaces
 
 # More words than any sentence has.
 _MOST_WORDS = 1 << 24

@@ -52,6 +52,17 @@ class TranslationRequest(Settings):
         "Tag to put before each sentence, such as that of a language or domain; one "
         "symbol of the vocabulary. Default: none.",
     )
+    protect: bool = setting(
+        False,
+        "Whether placeholders, tags, URLs and e-mail addresses of a line come back "
+        "unchanged and once each: {name}, %s, {{x}}, <1>, https://example.com.",
+    )
+    glossary: str | None = setting(
+        None,
+        "File of terms that translations must have: on each line a source term, a tab "
+        "and a target term. Default: none.",
+        path=True,
+    )
     alignments: bool = False
     alignment_heads: str | None = setting(None, ABOUT_HEADS)
 
@@ -60,6 +71,16 @@ class TranslationRequest(Settings):
             raise UserError(f"--sample must be a Sampling. Received: {self.sample!r}")
         if self.paragraphs:
             self._check_paragraphs()
+        if self.glossary is not None and self.sample is not None:
+            raise UserError(
+                "--glossary forces terms in a search, and --sample draws translations. "
+                "Leave one of them out."
+            )
+        if self.protect and self.with_prefixes:
+            raise UserError(
+                "--protect may translate a line without its placeholders, to which a "
+                "--prefix that has them would not belong. Leave one of them out."
+            )
         if self.alignment_heads is not None:
             from t2t_keras.text.word_alignments import parse_alignment_heads
 

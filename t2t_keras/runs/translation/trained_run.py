@@ -138,6 +138,8 @@ class TrainedRun:
         sample: Sampling | None = None,
         rerank: str | None = None,
         candidates: int | None = None,
+        protect: bool = False,
+        glossary: str | os.PathLike[str] | None = None,
         alignments: bool = False,
         alignment_heads: str | None = None,
         lines_at_once: int = _LINES_PER_CHUNK,
@@ -166,6 +168,11 @@ class TrainedRun:
             rerank: "mbr" to choose the translations with the highest expected chrF.
             candidates: Number of translations to choose from. Default: the beam size,
                 or 32 samples.
+            protect: Whether placeholders, tags, URLs and e-mail addresses come back
+                unchanged and once each. Scores are then those of the rest of a line.
+            glossary: File of terms that translations must have: on each line a source
+                term, a tab and a target term. `TranslatedLine.unmet` has those that a
+                translation lacks.
             alignments: Whether to link the words of each line with those of its best
                 translation, in `TranslatedLine.alignment`.
             alignment_heads: Heads whose attention links words, as "LAYER:HEAD,...".
@@ -190,6 +197,8 @@ class TrainedRun:
             prefixes is not None,
             paragraphs,
             target_tag,
+            protect,
+            None if glossary is None else os.fspath(glossary),
             alignments,
             alignment_heads,
         )

@@ -15,11 +15,10 @@ from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
 from t2t_keras.text.word_alignments import (
     Link,
-    default_layer,
     head_shares,
     link_words,
-    word_numbers,
 )
+from t2t_keras.text.word_numbers import default_layer, word_numbers
 from t2t_keras.translation.translator import batch_by_length
 from t2t_keras.typing import Tensor
 

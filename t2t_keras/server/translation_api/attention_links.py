@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2t_keras.serving.client.translation_client import CrossAttention
-from t2t_keras.text.word_alignments import default_layer, head_shares
+from t2t_keras.text.protected_spans import find_spans
+from t2t_keras.text.word_alignments import head_shares
+from t2t_keras.text.word_numbers import default_layer
 
 # Letters and digits with apostrophes and hyphens among them; each other mark, and each
 # character of a script without spaces, is a word of its own.
@@ -31,10 +33,17 @@ Span = tuple[int, int]
 def find_words(text: str) -> list[Span]:
     """Returns start and end of each word of a sentence; white space is between them.
 
+    A placeholder, tag or address is one word.
+
     >>> find_words("It's re-used!")
     [(0, 4), (5, 12), (12, 13)]
     """
-    return [match.span() for match in _WORD.finditer(text)]
+    words, start = [], 0
+    for first, last in [*find_spans(text), (len(text), len(text))]:
+        words += [match.span() for match in _WORD.finditer(text, start, first)]
+        words += [(first, last)] if first < last else []
+        start = last
+    return words
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,11 @@ def describe_interface() -> dict[str, Any]:
         *pair,
         _field("format", "text (the default) or html.", required=False),
         _field("alternatives", "Maximum number of alternatives.", required=False),
+        _field(
+            "protect",
+            "false: placeholders and addresses may change.",
+            required=False,
+        ),
         _field("sentences", "true: also return each sentence.", required=False),
     )
     attention = (

@@ -55,6 +55,11 @@ class ApiOptions(Settings):
         "Maximum number of alternatives that the translation API gives; -1 for as many "
         "as the export has.",
     )
+    protect: bool = setting(
+        True,
+        "Whether the translation API returns placeholders, tags in plain text, URLs "
+        "and e-mail addresses unchanged and once each, unless a request says not to.",
+    )
     trust_forwarded_for: bool = setting(
         False,
         "Whether the translation API counts clients by the last address in the header "

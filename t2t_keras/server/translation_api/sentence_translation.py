@@ -14,17 +14,17 @@ from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from t2t_keras.server.workers import Cancelled, CancelToken
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.protection import ATTENTION_BATCH, ProtectedCalls
 from t2t_keras.serving.client.translation_client import (
     CrossAttention,
     TranslatedText,
 )
+from t2t_keras.text.protected_text import Links, text_without_spans
+from t2t_keras.text.protected_translation import translate_protected
 
 logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-
-# An answer has [R, H, T, S] weights for each pair, 0.8 MB with 6 layers of 8 heads.
-_ATTENTION_BATCH = 4
 
 
 def is_translatable(text: str) -> bool:
@@ -46,6 +46,7 @@ class SentenceTranslator:
         concurrency: Calls at a time.
         cancelled: Canceled when nobody waits for the result; then methods raise
             `Cancelled` instead of making another call.
+        protect: Whether placeholders, tags and addresses come back as they are.
     """
 
     backend: GrpcBackend
@@ -53,19 +54,32 @@ class SentenceTranslator:
     batch_size: int
     concurrency: int
     cancelled: CancelToken
+    protect: bool = False
 
     def translate(
         self, sentences: Sequence[str], alternatives: int = 0
     ) -> list[list[str]]:
         """Returns the best translation of each sentence, and alternatives after it.
 
-        A sentence that the model would cut is translated in parts, so that no text is
-        lost.
+        With `protect` its placeholders, tags and addresses are in each of them as they
+        were, and once.
 
         Args:
             sentences: Sentences; those without letters stay as they are.
             alternatives: Maximum number of alternatives. A model gives as many as it
                 was exported with.
+        """
+        if not self.protect:
+            return self._translate_whole(sentences, alternatives)
+        return translate_protected(sentences, _Protection(self, alternatives))
+
+    def _translate_whole(
+        self, sentences: Sequence[str], alternatives: int
+    ) -> list[list[str]]:
+        """Returns the translations of each sentence.
+
+        A sentence that the model would cut is translated in parts, so that no text is
+        lost.
         """
         pending = [i for i, text in enumerate(sentences) if is_translatable(text)]
         hypotheses = [[text] for text in sentences]
@@ -79,7 +93,7 @@ class SentenceTranslator:
                 cut.append((index, space))
                 halves += first, second
         if cut:
-            parts = iter(self.translate(halves, alternatives))
+            parts = iter(self._translate_whole(halves, alternatives))
             for index, space in cut:
                 spaces = [space, ""]
                 both = with_gaps([next(parts), next(parts)], spaces)
@@ -89,7 +103,7 @@ class SentenceTranslator:
     def attention(self, pairs: Sequence[tuple[str, str]]) -> list[CrossAttention]:
         """Returns the attention of each pair of a sentence and its translation."""
 
-        batch_size = min(self.batch_size, _ATTENTION_BATCH)
+        batch_size = min(self.batch_size, ATTENTION_BATCH)
         return self._call_with_pairs(self.backend.attention, pairs, batch_size)
 
     def confidences(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
@@ -97,8 +111,14 @@ class SentenceTranslator:
 
         That is the geometric mean of the probabilities of its subwords, from 0 to 1;
         None of a sentence without letters, one that the model would cut, or by a model
-        that has no signature for it or does not answer.
+        that has no signature for it or does not answer. With `protect` placeholders
+        do not count: a model that has never seen them finds them unlikely.
         """
+        if self.protect:
+            pairs = [
+                (text_without_spans(source), text_without_spans(target))
+                for source, target in pairs
+            ]
         pending = [i for i, pair in enumerate(pairs) if all(map(is_translatable, pair))]
         found: list[float | None] = [None] * len(pairs)
 
@@ -163,6 +183,34 @@ class SentenceTranslator:
     def _check(self) -> None:
         if self.cancelled.cancelled:
             raise Cancelled
+
+
+@dataclass(frozen=True)
+class _Protection:
+    """Backend of `translate_protected`: a translator of sentences."""
+
+    translator: SentenceTranslator
+    alternatives: int
+
+    def translate(
+        self, numbers: Sequence[int], texts: Sequence[str | bytes]
+    ) -> list[list[str]]:
+        """Returns the translations of each sentence."""
+        del numbers
+        sentences = [str(text) for text in texts]
+        return self.translator._translate_whole(sentences, self.alternatives)
+
+    def link(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
+        """Returns the links of words by the attention of the model."""
+        return ProtectedCalls(lambda *_: [], self.translator.attention).link(pairs)
+
+    def texts(self, answer: list[str]) -> list[str]:
+        """Returns the answer."""
+        return answer
+
+    def with_texts(self, answer: list[str], texts: list[str]) -> list[str]:
+        """Returns the texts."""
+        return texts
 
 
 def join_alternatives(

@@ -9,6 +9,7 @@ from t2t_keras.server.translation_api.sentence_translation import (
     join_alternatives,
     with_gaps,
 )
+from t2t_keras.text.protected_spans import find_spans
 from t2t_keras.text.sentence_splitting import split_sentences
 
 # Marker of an item of a list, which text follows.
@@ -108,8 +109,13 @@ def _split_lines(text: str) -> list[tuple[str, str]]:
 def _split_long(sentence: str, space: str) -> list[tuple[str, str]]:
     """Returns a sentence in parts that are not too long, at white space if possible."""
     parts, start = [], 0
+    spans = find_spans(sentence) if len(sentence) > MAX_SENTENCE_CHARACTERS else []
     while len(sentence) - start > MAX_SENTENCE_CHARACTERS:
         end = start + MAX_SENTENCE_CHARACTERS
+        # No placeholder or address is cut.
+        for first, last in spans:
+            if first < end < last:
+                end = first if first > start else last
         gap = _LAST_GAP.search(sentence, start + 1, end)
         first, last = gap.span("space") if gap else (end, end)
         while gap and last < len(sentence) and sentence[last].isspace():

@@ -26,6 +26,7 @@ class TranslateRequest:
         text_format: `TEXT` or `HTML`.
         alternatives: Maximum number of alternatives of each text.
         with_sentences: Whether the sentences are returned one by one as well.
+        protect: Whether placeholders, tags and addresses are returned as they are.
     """
 
     texts: tuple[str, ...]
@@ -35,6 +36,7 @@ class TranslateRequest:
     text_format: str
     alternatives: int
     with_sentences: bool
+    protect: bool
 
 
 def parse_texts(
@@ -88,6 +90,7 @@ def parse_translate(
         text_format,
         alternatives,
         fields.get("sentences") in (True, "true", "1"),
+        _switch(fields, "protect", settings.protect),
     )
 
 
@@ -127,6 +130,15 @@ def _number(fields: Mapping[str, Any], name: str) -> int:
         return max(0, int(value))
     except (ValueError, OverflowError) as error:
         raise invalid(name, "a number") from error
+
+
+def _switch(fields: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = fields.get(name, default)
+    if value in ("true", "1", "false", "0"):
+        return value in ("true", "1")
+    if not isinstance(value, bool):
+        raise invalid(name, "true or false")
+    return value
 
 
 def _served(code: str, languages: Languages) -> str:

@@ -66,7 +66,9 @@ class TranslationService:
                 TextTranslation([text], [(text, text, "")]) for text in request.texts
             ]
         else:
-            translator = self._translator(self._pair(source, target), cancelled)
+            translator = self._translator(
+                self._pair(source, target), cancelled, request.protect
+            )
             translated = self._translate(request, source, translator)
         answer: dict[str, Any] = {
             "translatedText": [each.translations[0] for each in translated]
@@ -80,7 +82,12 @@ class TranslationService:
             answer["confidences"] = (
                 [[None] * len(each.sentences) for each in translated]
                 if source == target
-                else self._confidences(translated, source, target, cancelled)
+                else self._confidences(
+                    translated,
+                    self._translator(
+                        self._pair(source, target), cancelled, request.protect
+                    ),
+                )
             )
         if request.is_batch:
             return answer
@@ -89,13 +96,10 @@ class TranslationService:
     def _confidences(
         self,
         translated: Sequence[TextTranslation],
-        source: str,
-        target: str,
-        cancelled: CancelToken,
+        translator: SentenceTranslator,
     ) -> list[list[float | None]]:
         """Returns the confidence in each sentence of each text."""
         pairs = [pair[:2] for each in translated for pair in each.sentences]
-        translator = self._translator(self._pair(source, target), cancelled)
         confidences = iter(translator.confidences(pairs))
         return [[next(confidences) for _ in each.sentences] for each in translated]
 
@@ -167,7 +171,7 @@ class TranslationService:
         return pair
 
     def _translator(
-        self, pair: LanguagePair, cancelled: CancelToken
+        self, pair: LanguagePair, cancelled: CancelToken, protect: bool = False
     ) -> SentenceTranslator:
         return SentenceTranslator(
             self._backend,
@@ -175,6 +179,7 @@ class TranslationService:
             self._settings.batch_size,
             self._settings.concurrency,
             cancelled,
+            protect,
         )
 
     def _translate(

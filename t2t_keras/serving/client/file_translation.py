@@ -6,7 +6,7 @@ each has several translations, the score if asked for, the text.
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,11 +15,13 @@ from t2t_keras.files.lines import line_seed, open_input, open_output, open_prefi
 from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.options import FileOptions
+from t2t_keras.serving.client.protection import protected_calls
 from t2t_keras.serving.client.translation_client import (
     TargetScore,
     TranslatedText,
     TranslationClient,
 )
+from t2t_keras.text.protected_translation import translate_protected
 
 # Number of a line from 1, its text, and its translation or prefix where there is one.
 Line: TypeAlias = tuple[Any, ...]
@@ -144,14 +146,34 @@ def _task(
             lambda pairs: client.score(*list(zip(*pairs, strict=True))[1:]),
             format_score,
         )
+    call = _translation_call(client, files)
+    if files.protect:
+        return (lambda lines: _protect(client, call, lines)), format_translations
+    return call, format_translations
+
+
+def _translation_call(client: TranslationClient, files: FileTranslation) -> Call:
+    """Returns the call that gives the translations of each line."""
     if files.sample:
-        return (lambda lines: _sample(client, files, lines)), format_translations
+        return lambda lines: _sample(client, files, lines)
     if files.n_best > 1:
-        return (
-            lambda lines: client.translate_n_best(_texts(lines), files.n_best),
-            format_translations,
-        )
-    return (lambda lines: _translate(client, files, lines)), format_translations
+        return lambda lines: client.translate_n_best(_texts(lines), files.n_best)
+    return lambda lines: _translate(client, files, lines)
+
+
+def _protect(
+    client: TranslationClient, call: Call, lines: list[Line]
+) -> list[list[TranslatedText]]:
+    """Returns what a call does, with protected spans unchanged and once each."""
+
+    def call_with_numbers(
+        numbers: Sequence[int], texts: Sequence[str | bytes]
+    ) -> list[list[TranslatedText]]:
+        pairs = zip(numbers, texts, strict=True)
+        return call([(lines[number][0], text) for number, text in pairs])
+
+    backend = protected_calls(client, call_with_numbers)
+    return translate_protected(_texts(lines), backend)
 
 
 def _truncation_warning(number: int, with_prefix: bool) -> str:

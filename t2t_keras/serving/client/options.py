@@ -144,6 +144,11 @@ class FileOptions(Settings):
         "nothing. The model must be exported with --prefix.",
         path=True,
     )
+    protect: bool = setting(
+        False,
+        "Whether placeholders, tags, URLs and e-mail addresses of a line come back "
+        "unchanged and once each: {name}, %s, {{x}}, <1>, https://example.com.",
+    )
     options: SearchOptions = dataclasses.field(default_factory=SearchOptions)
     signature: str = setting(
         "",
@@ -161,6 +166,11 @@ class FileOptions(Settings):
 
     def check(self) -> None:
         given = self.given_flags()
+        if self.protect and (self.target or self.prefix is not None):
+            raise UserError(
+                "--protect may translate a line without its placeholders, so it takes "
+                "neither --target nor --prefix. Leave one of them out."
+            )
         if self.target and given:
             raise UserError(
                 f"--target only scores; remove {' and '.join(given)}, or remove "

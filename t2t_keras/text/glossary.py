@@ -1,0 +1,167 @@
+"""Glossary: terms of the source language, and how they are to be translated."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.lines import open_input
+from t2t_keras.text.protected_spans import find_spans, is_spaceless
+from t2t_keras.text.vocabulary import UNK_ID, Vocabulary
+
+# SentencePiece's sign for a space.
+_SPACE = "\u2581"
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """Term of a glossary: its text in both languages."""
+
+    source: str
+    target: str
+
+
+class Glossary:
+    """Terms to be looked up in sentences.
+
+    Args:
+        terms: Target term of each source term. White space in them is single spaces.
+
+    Raises:
+        UserError: If a term is empty.
+    """
+
+    def __init__(self, terms: Mapping[str, str]):
+        self.terms: list[Term] = []
+        # By the first character, the longest first.
+        self._by_start: dict[str, list[Term]] = {}
+        for source, target in terms.items():
+            term = Term(" ".join(source.split()), " ".join(target.split()))
+            if not (term.source and term.target):
+                raise UserError(
+                    "A term of a glossary must have a source and a target. "
+                    f"Received: {source!r} and {target!r}"
+                )
+            self.terms.append(term)
+            self._by_start.setdefault(_fold(term.source[0]), []).append(term)
+        for entries in self._by_start.values():
+            entries.sort(key=lambda term: -len(term.source))
+
+    def find(self, text: str | bytes) -> list[Term]:
+        """Returns the terms of a sentence, in order; one of each target.
+
+        At each place the longest counts, and none is within another, or within a
+        placeholder or an address. A term without capitals may have some in the
+        sentence; one with capitals is found as it is. It is whole words, except in
+        scripts without spaces.
+
+        Args:
+            text: The sentence; bytes are UTF-8, and replaced where they are not.
+        """
+        if isinstance(text, bytes):
+            text = text.decode(errors="replace")
+        for start, end in reversed(find_spans(text)):
+            text = f"{text[:start]}\0{text[end:]}"
+        text = " ".join(text.split())
+        folded, found, place = _fold(text), {}, 0
+        while place < len(text):
+            term = self._at(text, folded, place)
+            if term is None:
+                place += 1
+            else:
+                found.setdefault(term.target, term)
+                place += len(term.source)
+        return list(found.values())
+
+    def _at(self, text: str, folded: str, start: int) -> Term | None:
+        for term in self._by_start.get(folded[start], ()):
+            end = start + len(term.source)
+            where = folded if term.source == _fold(term.source) else text
+            if (
+                where.startswith(term.source, start)
+                and _is_boundary(text, start)
+                and _is_boundary(text, end)
+            ):
+                return term
+        return None
+
+
+def read_glossary(path: str | os.PathLike[str]) -> Glossary:
+    """Returns the glossary of a file: a source term, a tab and a target term a line.
+
+    Raises:
+        UserError: If the file cannot be read, a line is malformed or not UTF-8, or a
+            source term has two target terms.
+    """
+    with open_input(os.fspath(path), "glossary") as lines:
+        return Glossary(dict(_parse(lines, f"{path} (--glossary)")))
+
+
+def _parse(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, str]]:
+    seen: dict[str, tuple[int, str]] = {}
+    for number, line in enumerate(lines, start=1):
+        where = f"Line {number:,} of {name}"
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(f"{where} is not text in UTF-8. Convert the file.") from (
+                error
+            )
+        if not text.strip():
+            continue
+        parts = [" ".join(part.split()) for part in text.split("\t")]
+        if len(parts) != 2 or not all(parts):
+            raise UserError(
+                f"{where} must have a source term, a tab and a target term. Received: "
+                f"{text:.60}"
+            )
+        source, target = parts
+        before = seen.setdefault(source, (number, target))
+        if before[1] != target:
+            raise UserError(
+                f"{where} has another translation of {source!r} than line {before[0]:,}"
+                f": {target!r} and {before[1]!r}. Keep one of them."
+            )
+        yield source, target
+
+
+def encode_term(term: Term, vocabulary: Vocabulary) -> list[int]:
+    """Returns the ids of a target term as they are within a sentence, after a space.
+
+    Raises:
+        UserError: If the vocabulary does not have a character of it.
+    """
+    text = vocabulary.normalize(term.target)
+    starts_word = not is_spaceless(text[:1])
+    piece = text.replace(" ", _SPACE)
+    ids = vocabulary.split_piece(f"{_SPACE}{piece}" if starts_word else piece)
+    if vocabulary.decode(ids).strip() != text:
+        ids = vocabulary.encode(text)[:-1]
+        if vocabulary.tag_id is not None:
+            ids = ids[1:]
+    if not ids or UNK_ID in ids:
+        raise UserError(
+            f"The vocabulary cannot write the term {term.target!r}, the translation of "
+            f"{term.source!r} (--glossary): it has a character without a piece. Leave "
+            "it out."
+        )
+    return ids
+
+
+def _fold(text: str) -> str:
+    """Returns a text in lower case, of the same length."""
+    return "".join(lower if len(lower := each.lower()) == 1 else each for each in text)
+
+
+def _is_boundary(text: str, place: int) -> bool:
+    """Returns whether a word may begin or end at a place."""
+    if place in (0, len(text)):
+        return True
+    before, after = text[place - 1], text[place]
+    if is_spaceless(before) or is_spaceless(after):
+        return True
+    return not (_is_letter(before) and _is_letter(after))
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"

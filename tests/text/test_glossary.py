@@ -1,0 +1,95 @@
+"""Glossaries: lookup in sentences, files, and the ids of terms."""
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.text.glossary import Glossary, Term, encode_term, read_glossary
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
+from t2t_keras.text.subwords import learn_subwords
+
+GLOSSARY = Glossary(
+    {
+        "dog": "Hund",
+        "hot dog": "Würstchen",
+        "May": "Mai",
+        "C++": "C++",
+        "公園": "park",
+        "straße": "street",
+        "big  dog": "Dogge",
+        "example": "Beispiel",
+    }
+)
+
+
+def test_terms_are_found():
+    for text, expected in (
+        ("The dog sleeps.", ["Hund"]),
+        ("A hot dog and a dog, a hot dog", ["Würstchen", "Hund"]),
+        ("HOT DOG! Dogs hotdog dog_1 dog-like", ["Würstchen", "Hund"]),
+        ("It may be in May.", ["Mai"]),
+        ("MAY", []),
+        ("Use C++, not C", ["C++"]),
+        ("他在公園里 dog", ["park", "Hund"]),
+        (b"a big \t dog", ["Dogge"]),
+        ("Die STRAßE, straßen", ["street"]),
+        ("See https://example.com and {dog} %s", []),
+        ("an example\xff".encode("latin-1"), ["Beispiel"]),
+        ("", []),
+    ):
+        assert [each.target for each in GLOSSARY.find(text)] == expected, text
+
+
+def test_files(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text("dog\tHund\n\n red  apple\tApfel \r\ndog\tHund\n", "utf-8")
+    assert read_glossary(path).terms == [
+        Term("dog", "Hund"),
+        Term("red apple", "Apfel"),
+    ]
+    where = f"Line 2 of {path} (--glossary)"
+    for line, message in (
+        (b"dog", " must have a source term, a tab and a target term. Received: dog"),
+        (b"\tHund", " must have a source term, a tab and a target term."),
+        (b"a\tb\tc", " must have a source term, a tab and a target term."),
+        (b"d\xff\tb", " is not text in UTF-8. Convert the file."),
+        (b"x\tz", " has another translation of 'x' than line 1: 'z' and 'y'. Keep one"),
+    ):
+        path.write_bytes(b"x\ty\n" + line + b"\n" + b"ok\tok\n" * 200)
+        with pytest.raises(UserError) as caught:
+            read_glossary(path)
+        assert str(caught.value).startswith(where + message), line
+    with pytest.raises(UserError, match="must have a source and a target"):
+        Glossary({"a": " "})
+
+
+def test_ids_are_those_within_a_sentence():
+    lines = ["der große Hund schläft", "ein Hund, zwei Hunde", "Mai 一二"] * 9
+    vocabulary = SubwordVocabulary(learn_subwords(lines, vocabulary_size=290))
+    for target in ("Hund", "große Hund", "Äpfel", "schläft"):
+        ids = encode_term(Term("x", target), vocabulary)
+        sentence = vocabulary.encode(f"der {target}")[:-1]
+        assert sentence[-len(ids) :] == ids
+        assert vocabulary.decode(ids) == target
+
+
+def test_a_term_that_the_vocabulary_cannot_write_is_refused():
+    class WithoutBytes:
+        tag_id = None
+
+        def normalize(self, text):
+            return text
+
+        def split_piece(self, piece):
+            return [5, 2]
+
+        def decode(self, ids):
+            return "?"
+
+        def encode(self, text):
+            return [5, 2, 1]
+
+    with pytest.raises(UserError) as caught:
+        encode_term(Term("dog", "犬"), WithoutBytes())
+    assert str(caught.value).startswith(
+        "The vocabulary cannot write the term '犬', the translation of 'dog' "
+    )
