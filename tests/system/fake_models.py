@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from tests.server.translation_api.fake_backend import FakeBackend
 from tests.serving.fake_server import read_texts
 
@@ -10,15 +11,15 @@ def answer_by(backend: FakeBackend):
     """Returns a function that answers requests as an export with these models would."""
 
     def answer(request):
-        model = request.model_spec.name
+        pair = LanguagePair(request.model_spec.name, "", "")
         name = request.model_spec.signature_name
         if name == "attention":
-            return _attention(backend, model, request)
+            return _attention(backend, pair, request)
         if name == "score":
-            return _score(backend, model, request)
+            return _score(backend, pair, request)
         texts = [text.decode() for text in read_texts(request)]
         if name == "nbest":
-            rows = backend.translate_n_best(model, texts)
+            rows = backend.translate_n_best(pair, texts)
             shape = len(rows), len(rows[0])
             return {
                 "translations": np.array(
@@ -27,7 +28,7 @@ def answer_by(backend: FakeBackend):
                 "scores": np.full(shape, -1.0, np.float32),
                 "lengths": np.full(shape, 2, np.int32),
             }
-        translated = backend.translate(model, texts)
+        translated = backend.translate(pair, texts)
         return {
             "translation": np.array(
                 [each.text.encode() for each in translated], object
@@ -45,8 +46,8 @@ def _sides(request):
     ]
 
 
-def _score(backend, model, request):
-    scores = backend.score(model, *_sides(request))
+def _score(backend, pair, request):
+    scores = backend.score(pair, *_sides(request))
     longest = max(len(each.tokens) for each in scores)
     tokens = [
         [*(token.encode() for token in each.tokens), *[b""] * longest][:longest]
@@ -62,10 +63,10 @@ def _score(backend, model, request):
     }
 
 
-def _attention(backend, model, request):
+def _attention(backend, pair, request):
     sides = _sides(request)
     assert len(sides[0]) == 1  # no padding
-    (attention,) = backend.attention(model, *sides)
+    (attention,) = backend.attention(pair, *sides)
     tokens = attention.source_tokens, attention.target_tokens
     return {
         "memory_attention": np.array([attention.weights], np.float32),
