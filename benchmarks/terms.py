@@ -24,7 +24,7 @@ from pathlib import Path
 
 from t2t_keras import Run
 from t2t_keras.evaluation.bleu import corpus_scores
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from t2t_keras.runs.translation import scoring
 from t2t_keras.runs.translation.glossary_translation import widen_beam
 from t2t_keras.text.glossary import Term, encode_term
@@ -103,9 +103,9 @@ def measure_terms(run: Run, sources: Sequence[str], references: Sequence[str]) -
         [encode_term(Term(word, word), trained.vocabulary) for word in words]
         for words in terms
     ]
-    plain = models.text_translator(trained, decoding)
-    wide = models.text_translator(trained, widen_beam(decoding))
-    forced = models.text_translator(trained, widen_beam(decoding), with_terms=True)
+    plain = translators.text_translator(trained, decoding)
+    wide = translators.text_translator(trained, widen_beam(decoding))
+    forced = translators.text_translator(trained, widen_beam(decoding), with_terms=True)
     total = sum(map(len, terms))
     print(f"\n{f'{total} terms of references':<26}{'in %':>8}{'BLEU':>8}{'seconds':>9}")
     for title, translate in (

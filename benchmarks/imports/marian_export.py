@@ -12,7 +12,7 @@ from benchmarks.imports.marian import ask_marian, word_score_errors
 from benchmarks.imports.random_weights import with_random_weights
 from benchmarks.imports.routes import count_equal
 from t2t_keras import Run
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from t2t_keras.runs.export.marian import export_marian
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.decoding_config import DecodingConfig
@@ -68,7 +68,7 @@ def check(
     figures, expected = _check(python, trained, lines, work / "trained")
     for name, beam in (("greedy", 1), ("beam", _SEARCH.beam_size)):
         search = dataclasses.replace(_SEARCH, beam_size=beam)
-        translator = models.text_translator(trained, search)
+        translator = translators.text_translator(trained, search)
         found = [line.text for line in translator.translate(lines)]
         best = [each[0]["text"] for each in expected[name]]
         figures[f"{name}, translations"] = count_equal(found, best)

@@ -14,7 +14,7 @@ from benchmarks.imports.random_weights import with_random_weights
 from benchmarks.imports.routes import count_equal
 from benchmarks.imports.transformers_mt import PROGRAM
 from t2t_keras import Run
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from t2t_keras.runs.export.transformers import export_transformers
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
@@ -92,7 +92,7 @@ def _check(
     }
     for name, beam in (("greedy", 1), ("beam", _SEARCH.beam_size)):
         search = dataclasses.replace(_SEARCH, beam_size=beam)
-        translator = models.text_translator(trained, search)
+        translator = translators.text_translator(trained, search)
         found = [line.text for line in translator.translate(lines)]
         figures[name] = count_equal(found, [each["text"] for each in expected[name]])
     return figures

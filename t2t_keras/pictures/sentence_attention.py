@@ -15,7 +15,7 @@ from t2t_keras.errors import UserError, require_package
 from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.parsing.linearization import linearize
 from t2t_keras.parsing.trees import read_trees
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import TREES
 from t2t_keras.runs.translation.map_maker import MapMaker
@@ -100,7 +100,7 @@ def attention_of_run(
         return vocabulary.source.normalize(adapter.source(text))
 
     def translate(texts: Sequence[str]) -> list[str]:
-        translator = models.build_translator(model, vocabulary, decoding)
+        translator = translators.build_translator(model, vocabulary, decoding)
         return [line.text for line in translator.translate(texts)]
 
     neighborhood = model.sizes["encoder_neighborhood"]

@@ -8,8 +8,8 @@ import numpy as np
 import safetensors.numpy
 
 from t2t_keras.text.sentencepiece_models import _encode_piece
-from tests.interop.small_models import SIZES, H, V
-from tests.interop.transformers_files import layer_arrays
+from tests.interop.small_models import V
+from tests.interop.transformers_files import layer_arrays, sizes_of
 from tests.reference.weights_np import Options, Weights
 
 OPTIONS = Options(
@@ -46,16 +46,7 @@ def arrays_of(weights: Weights) -> dict[str, np.ndarray]:
 def config_of(weights: Weights) -> dict[str, object]:
     return {
         "model_type": "m2m_100",
-        "vocab_size": V,
-        "d_model": SIZES.d_model,
-        "encoder_layers": len(weights.encoder_layers),
-        "decoder_layers": len(weights.decoder_layers),
-        "encoder_attention_heads": H,
-        "decoder_attention_heads": H,
-        "encoder_ffn_dim": SIZES.d_ff,
-        "decoder_ffn_dim": SIZES.d_ff,
-        "activation_function": "relu",
-        "scale_embedding": True,
+        **sizes_of(weights),
         "eos_token_id": 2,
         "pad_token_id": 1,
         "decoder_start_token_id": 2,

@@ -16,6 +16,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
 from t2t_keras.interop.known_positions import sinusoids
 from t2t_keras.interop.trimming import trim_vocabulary
+from t2t_keras.runs import translators
 from t2t_keras.runs.training.imported_run import load_model, write_model_dir
 from t2t_keras.text.stored_vocabulary import vocabulary_from_bytes
 from t2t_keras.text.vocabulary import EOS_ID, UNK_ID
@@ -198,7 +199,18 @@ def test_a_limit_leaves_room_for_the_language(model) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_translates_between_the_languages_of_a_call(folder, tmp_path) -> None:
+def test_a_run_translates_between_the_languages_of_a_call(
+    folder, tmp_path, monkeypatch
+) -> None:
+    """All languages have one traced search."""
+    traced = []
+    search = translators.search_translations
+
+    def count(*arguments, **options):
+        traced.append(arguments)
+        return search(*arguments, **options)
+
+    monkeypatch.setattr(translators, "search_translations", count)
     convert(folder, tmp_path / "run")
     run = Run(tmp_path / "run")
     assert run.settings.data.source_language == "de"
@@ -217,6 +229,7 @@ def test_a_run_translates_between_the_languages_of_a_call(folder, tmp_path) -> N
         assert len(score.token_log_probs) == best.num_tokens
         scores[pair] = score.log_prob
     assert len(set(scores.values())) == 3
+    assert len(traced) == 1
     with pytest.raises(UserError, match=r"--target_language must be a language of the"):
         next(run.for_languages(None, "dee").translate(lines))
     with pytest.raises(UserError, match=r"The corpus of the run .* is from de to en"):

@@ -79,9 +79,9 @@ def layer_arrays(prefix: str, layer: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def config_of(weights: Weights) -> dict[str, Any]:
+def sizes_of(weights: Weights) -> dict[str, Any]:
+    """Returns the settings of config.json that every architecture has."""
     return {
-        "model_type": "marian",
         "vocab_size": len(PIECES),
         "d_model": SIZES.d_model,
         "encoder_layers": len(weights.encoder_layers),
@@ -92,6 +92,13 @@ def config_of(weights: Weights) -> dict[str, Any]:
         "decoder_ffn_dim": SIZES.d_ff,
         "activation_function": weights.options.activation,
         "scale_embedding": True,
+    }
+
+
+def config_of(weights: Weights) -> dict[str, Any]:
+    return {
+        "model_type": "marian",
+        **sizes_of(weights),
         "share_encoder_decoder_embeddings": weights.source_embedding is None,
         "tie_word_embeddings": weights.output_embedding is None,
         "eos_token_id": 0,

@@ -333,4 +333,18 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "best.text + space",
         "best.text",
     ),
+    Mutation(
+        "an empty text has a language",
+        "t2t_keras.text.piece_vocabulary",
+        "PieceVocabulary.encode",
+        "ids and self._tag is not None",
+        "self._tag is not None",
+    ),
+    Mutation(
+        "a kept piece is marked as unused",
+        "t2t_keras.text.sentencepiece_models",
+        "restrict_pieces",
+        "values.get(1) not in kept_texts",
+        "values.get(1) in kept_texts",
+    ),
 )

@@ -13,10 +13,10 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.pictures import sentence_attention
 from t2t_keras.pictures.head_statistics import HeadSums
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from t2t_keras.runs.export import saved_model
-from t2t_keras.runs.models import MAX_SOURCE_LENGTH
 from t2t_keras.runs.translation import map_maker
+from t2t_keras.runs.translators import MAX_SOURCE_LENGTH
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.translator_module import TranslatorModule
@@ -154,7 +154,7 @@ def test_a_parser_reads_words_and_writes_symbols(trained) -> None:
     assert found.source(" the old (green) house isn't tall.") == words
     # Words of a treebank are not split again, not even at a final period.
     sentences = [words, "the old Inc."]
-    translator = models.build_translator(
+    translator = translators.build_translator(
         parser.model, parser.vocabulary, CONFIG.decoding
     )
     symbols = [line.text for line in translator.translate(sentences)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.export import saved_model
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
@@ -193,7 +193,7 @@ def make_translator(trained: TrainedModel) -> Callable[..., Translator]:
     @functools.cache
     def build(beam_size: int = 4, n_best: int = 1) -> Translator:
         config = DecodingConfig(beam_size=beam_size, extra_length=5)
-        return models.build_translator(
+        return translators.build_translator(
             trained.model, trained.vocabulary, config, n_best
         )
 

@@ -17,7 +17,7 @@ from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.model.layers import FeedForward
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.training import optimization
 from t2t_keras.settings.data_config import DataConfig
@@ -60,10 +60,10 @@ def test_a_source_is_cut_where_learned_positions_end():
         )
         return models.build_model(dataclasses.replace(CONFIG, model=sizes), 300)
 
-    assert models.longest_source(build_model(31)) == 31
-    assert models.longest_source(build_model(31, 2)) == 29
-    assert models.longest_source(build_model(2000)) == 512
-    assert models.longest_source(build_model(None)) == 512
+    assert translators.longest_source(build_model(31)) == 31
+    assert translators.longest_source(build_model(31, 2)) == 29
+    assert translators.longest_source(build_model(2000)) == 512
+    assert translators.longest_source(build_model(None)) == 512
 
 
 def test_the_decoder_starts_from_a_piece_of_the_vocabulary(vocabulary):

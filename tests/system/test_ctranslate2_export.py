@@ -21,7 +21,7 @@ import sentencepiece
 from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.export.ctranslate2 import export_ctranslate2
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.training.imported_run import write_model_dir
@@ -206,7 +206,7 @@ def test_restricted_attention_cannot_be_expressed(hostile, tmp_path):
 @pytest.fixture(scope="module")
 def ours(trained) -> Translator:
     config = DecodingConfig(beam_size=WIDTH, alpha=0.0, extra_length=EXTRA_LENGTH)
-    return models.build_translator(trained.model, trained.vocabulary, config)
+    return translators.build_translator(trained.model, trained.vocabulary, config)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.imports.marian import ask_marian, word_score_errors
 from t2t_keras.interop.formats import read_model
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from t2t_keras.runs.export.marian import export_marian
 from t2t_keras.runs.training.imported_run import write_model_dir
 from t2t_keras.settings.decoding_config import DecodingConfig
@@ -81,7 +81,7 @@ def test_marian_translates_as_the_search_here(tmp_path, reverse_run, trained) ->
     lines = [source for source, _ in reverse_run.held_out[:200]]
     found = ask_marian(sys.executable, folder, lines, tmp_path)["greedy"]
     search = dataclasses.replace(SEARCH, beam_size=1)
-    ours = models.text_translator(trained, search).translate(lines)
+    ours = translators.text_translator(trained, search).translate(lines)
     assert [line.text for line in ours] == [each[0]["text"] for each in found]
     # As the page says, with the settings of decoder.yml.
     page = (REPOSITORY / "docs/marian.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""What the models of a folder of transformers have in common: files, sizes, layers.
+"""Files, sizes and layers that all models of a folder of transformers have.
 
 Shapes: V vocabulary, D model width.
 """
@@ -16,6 +16,7 @@ from t2t_keras.interop.imported_model import (
     IdMap,
     ReadArray,
     ReadWeight,
+    embedding_options,
     read_settings,
     transposed,
 )
@@ -25,6 +26,7 @@ from t2t_keras.interop.transformers.names import (
     ACTIVATIONS,
     DECODER_EMBEDDING,
     ENCODER_EMBEDDING,
+    EPSILON,
     OUTPUT,
     SHARED,
     STACKS,
@@ -101,6 +103,39 @@ def check_sizes(path: Path, config: Mapping[str, Any], activation: str) -> None:
                 f"{path} must have the same number of {name} in encoder and decoder. "
                 f"Received: {values[0]} and {values[1]}"
             )
+
+
+def model_options(
+    config: Mapping[str, Any],
+    weights: Mapping[str, ReadWeight],
+    *,
+    activation: str,
+    attention_dropout: float,
+) -> dict[str, Any]:
+    """Returns the settings of a model that all architectures have.
+
+    Args:
+        config: Content of config.json, which `check_sizes` accepts.
+        weights: Readers of our weights.
+        activation: Default of the setting activation_function.
+        attention_dropout: Default of the setting of that name.
+    """
+    return {
+        "num_layers": config["encoder_layers"],
+        "encoder_layers": config["encoder_layers"],
+        "decoder_layers": config["decoder_layers"],
+        "d_model": config["d_model"],
+        "d_ff": config["encoder_ffn_dim"],
+        "num_heads": config["encoder_attention_heads"],
+        "dropout_rate": float(config.get("dropout", 0.1)),
+        "attention_dropout_rate": float(
+            config.get("attention_dropout", attention_dropout)
+        ),
+        "layer_norm_epsilon": EPSILON,
+        "activation": ACTIVATIONS[config.get("activation_function", activation)],
+        "attention_bias": True,
+        **embedding_options(weights),
+    }
 
 
 def find_tables(arrays: Arrays, config: Mapping[str, Any]) -> tuple[str, str]:

@@ -23,7 +23,6 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadWeight,
     check_allowed,
-    embedding_options,
 )
 from t2t_keras.interop.known_positions import sinusoids
 from t2t_keras.interop.transformers.folder import (
@@ -31,6 +30,7 @@ from t2t_keras.interop.transformers.folder import (
     check_sizes,
     find_tables,
     map_weights,
+    model_options,
     open_weights,
 )
 from t2t_keras.interop.transformers.generation import (
@@ -38,7 +38,7 @@ from t2t_keras.interop.transformers.generation import (
     read_generation,
 )
 from t2t_keras.interop.transformers.m2m100_tokenizer import PAD, open_tokenizer
-from t2t_keras.interop.transformers.names import ACTIVATIONS, EPSILON, STACKS
+from t2t_keras.interop.transformers.names import STACKS
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.vocabulary import PAD_ID
 
@@ -142,19 +142,8 @@ def _model_config(
     config: Mapping[str, Any], weights: Mapping[str, ReadWeight], start: str
 ) -> ModelConfig:
     return ModelConfig(
-        num_layers=config["encoder_layers"],
-        encoder_layers=config["encoder_layers"],
-        decoder_layers=config["decoder_layers"],
-        d_model=config["d_model"],
-        d_ff=config["encoder_ffn_dim"],
-        num_heads=config["encoder_attention_heads"],
-        dropout_rate=float(config.get("dropout", 0.1)),
-        attention_dropout_rate=float(config.get("attention_dropout", 0.1)),
+        **model_options(config, weights, activation="relu", attention_dropout=0.1),
         normalization="pre",
-        layer_norm_epsilon=EPSILON,
-        activation=ACTIVATIONS[config.get("activation_function", "relu")],
-        attention_bias=True,
-        **embedding_options(weights),
         position_layout="halves_t2t",
         # Positions are counted from the number of padding on.
         first_position=PAD + 1,

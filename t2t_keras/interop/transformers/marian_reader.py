@@ -20,7 +20,6 @@ from t2t_keras.interop.imported_model import (
     IdMap,
     ImportedModel,
     ReadWeight,
-    embedding_options,
     new_piece,
 )
 from t2t_keras.interop.known_positions import sinusoids
@@ -30,6 +29,7 @@ from t2t_keras.interop.transformers.folder import (
     check_sizes,
     find_tables,
     map_weights,
+    model_options,
     open_weights,
     read_json,
     read_json_if_there,
@@ -38,7 +38,7 @@ from t2t_keras.interop.transformers.generation import (
     decoding_config,
     read_generation,
 )
-from t2t_keras.interop.transformers.names import ACTIVATIONS, BIAS, EPSILON
+from t2t_keras.interop.transformers.names import BIAS
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.text.vocabulary import PAD_ID
 
@@ -207,18 +207,7 @@ def _model_config(
     config: Mapping[str, Any], weights: Mapping[str, ReadWeight], start: str
 ) -> ModelConfig:
     return ModelConfig(
-        num_layers=config["encoder_layers"],
-        encoder_layers=config["encoder_layers"],
-        decoder_layers=config["decoder_layers"],
-        d_model=config["d_model"],
-        d_ff=config["encoder_ffn_dim"],
-        num_heads=config["encoder_attention_heads"],
-        dropout_rate=float(config.get("dropout", 0.1)),
-        attention_dropout_rate=float(config.get("attention_dropout", 0.0)),
-        layer_norm_epsilon=EPSILON,
-        activation=ACTIVATIONS[config.get("activation_function", "gelu")],
-        attention_bias=True,
-        **embedding_options(weights),
+        **model_options(config, weights, activation="gelu", attention_dropout=0.0),
         position_layout="halves",
         decoder_start=start,
     )

@@ -27,7 +27,8 @@ from t2t_keras.runs import models
 from t2t_keras.runs.export.export_card import identity, model_card_metadata
 from t2t_keras.runs.export.export_settings import ExportSettings, select_warm_up
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.models import TrainedModel, longest_source, search_settings
+from t2t_keras.runs.models import TrainedModel
+from t2t_keras.runs.translators import longest_source, search_settings
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.ids_module import (
     IdsModule,

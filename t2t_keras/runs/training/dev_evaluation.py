@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
 from t2t_keras.model.attention_maps import attention_maps, legend, picture
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.data.run_data import RunData
 from t2t_keras.runs.training import optimization
@@ -66,7 +66,7 @@ class DevEvaluation:
         self._batches = None
         if data.dev is not None:
             self._batches = from_settings.build_evaluation(config.data, data.dev, shard)
-        self._translator = models.build_translator(
+        self._translator = translators.build_translator(
             model,
             data.vocabulary,
             dataclasses.replace(config.decoding, beam_size=1),

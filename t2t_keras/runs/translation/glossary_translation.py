@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.tasks import TREES
 from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.settings.decoding_config import DecodingConfig
@@ -45,7 +45,7 @@ class GlossaryTranslation:
         self._ids = {
             term: encode_term(term, trained.vocabulary) for term in self._glossary.terms
         }
-        self._translator = models.text_translator(
+        self._translator = translators.text_translator(
             trained,
             widen_beam(decoding),
             request.hypotheses(decoding.beam_size),

@@ -7,7 +7,7 @@ from typing import IO
 
 from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.lines import Line, chunks
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.tasks import TREES
 from t2t_keras.runs.translation.glossary_translation import GlossaryTranslation
 from t2t_keras.runs.translation.request import TranslationRequest
@@ -50,7 +50,7 @@ class LineTranslator:
         if request.target_tag:
             trained.vocabulary.source.symbol_ids(request.target_tag, "target_tag")
         if request.with_prefixes and trained.shortlist:
-            longest = models.longest_source(trained.model) + decoding.extra_length
+            longest = translators.longest_source(trained.model) + decoding.extra_length
             trained.shortlist.check_room(longest)
         self._request = request
         self._aligner: WordAligner | None = None
@@ -65,7 +65,7 @@ class LineTranslator:
                 )
             self._linker = build_aligner(trained, request.alignment_heads)
         self._language = trained.config.data.source_language
-        self._translator = models.text_translator(
+        self._translator = translators.text_translator(
             trained,
             decoding,
             request.hypotheses(decoding.beam_size),

@@ -11,7 +11,7 @@ import numpy as np
 
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
 
@@ -26,7 +26,7 @@ class MapMaker:
         model = trained.model
         self._compute = models.trace_on_ids(functools.partial(attention_maps, model))
         self._vocabulary = trained.vocabulary
-        longest = models.longest_source(model)
+        longest = translators.longest_source(model)
         self._source_reader = TextReader(trained.vocabulary.source, longest)
         self._target_reader = TextReader(trained.vocabulary, longest)
         # Attention weights for each pair of positions.
@@ -71,7 +71,7 @@ def map_sentence(
         decoding = trained.config.decoding
         translator = trained.keep(
             ("attention", decoding, trained.languages),
-            lambda: models.build_translator(
+            lambda: translators.build_translator(
                 trained.model, trained.vocabulary, decoding
             ),
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from t2t_keras.decoding.transformer_search import target_log_probs
 from t2t_keras.errors import UserError, check_list
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import TextReader
 from t2t_keras.translation.translator import batch_by_length
@@ -53,7 +53,7 @@ def score_pairs(
     """
     pairs = check_pairs(pairs)
     adapter = trained.task.text_adapter(splits_words=True)
-    longest = models.longest_source(trained.model)
+    longest = translators.longest_source(trained.model)
     sources = TextReader(trained.vocabulary.source, longest)
     targets = TextReader(trained.vocabulary, longest)
     tokenized = [

@@ -31,7 +31,7 @@ from t2t_keras.files.paths import expand
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.input_pipeline.corpora.corpus import SPLITS, Corpus, open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.data import from_settings
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import (
@@ -326,7 +326,7 @@ def score(
     # Words in the sentences of a test set are already separated by blanks.
     translator = trained.keep(
         ("evaluate", decoding, trained.languages),
-        lambda: models.build_translator(
+        lambda: translators.build_translator(
             trained.search_model,
             trained.vocabulary,
             decoding,

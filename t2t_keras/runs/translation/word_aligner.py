@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.tasks import TREES
 from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
@@ -64,7 +64,7 @@ class WordAligner:
         self._compute = models.trace_on_ids(mean_weights)
         self._text_adapter = trained.task.text_adapter(splits_words=True)
         self._vocabulary = trained.vocabulary
-        longest = models.longest_source(model)
+        longest = translators.longest_source(model)
         # Of the source, and of the target.
         self._readers = [
             TextReader(side, longest)

@@ -36,6 +36,15 @@ def is_size_error(error: grpc.RpcError) -> bool:
     return "larger than max" in (error.details() or "")
 
 
+def wants_all_inputs(error: BaseException | None) -> bool:
+    """Returns whether a server joins requests, and so fills in no defaults."""
+    return (
+        isinstance(error, grpc.RpcError)
+        and error.code() is grpc.StatusCode.INVALID_ARGUMENT
+        and "at least one dimension" in (error.details() or "")
+    )
+
+
 def explain_error(
     error: grpc.RpcError, *, server: str, model: str, signature: str, tried: str
 ) -> ServerError:
@@ -77,7 +86,7 @@ def explain_error(
             " If it has TLS, give ssl_ca_file, and ssl_cert_file and ssl_key_file too "
             "if it verifies its clients."
         )
-    if code is grpc.StatusCode.INVALID_ARGUMENT and "at least one dimension" in details:
+    if wants_all_inputs(error):
         message += (
             ". It joins requests, and then fills in no defaults: give beam_size with "
             "alpha or max_length."

@@ -22,7 +22,7 @@ with require_package("The client", "protobuf"):
     from google.protobuf.message import Message
 
 from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls, RetryPolicy
-from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.errors import ServerError, wants_all_inputs
 from t2t_keras.serving.client.options import SearchOptions
 from t2t_keras.serving.client.tensors import (
     Answer,
@@ -369,9 +369,9 @@ class TranslationClient:
         try:
             answer = self._ask(signature_name, inputs, outputs, rows)
         except ServerError as error:
-            # A server that joins requests wants the languages of a multilingual model,
-            # and all options. Whether the model has any, only its answer tells.
-            if error.code is not grpc.StatusCode.INVALID_ARGUMENT or self._languages:
+            # It then wants the languages of a multilingual model, and all options.
+            # Whether the model has any, only its answer tells.
+            if self._languages or not wants_all_inputs(error.__cause__):
                 raise
             own = self.for_languages()
             own._languages = dict.fromkeys(_LANGUAGES, "")

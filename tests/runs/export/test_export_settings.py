@@ -6,7 +6,7 @@ import pytest
 
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.export.export_settings import (
     ExportSettings,
     check_license,
@@ -34,7 +34,7 @@ def learned(vocabulary):
 
 def test_limits_come_from_the_model(trained, learned):
     limits = serving_limits(trained, PLAIN)
-    assert limits.source_length == models.longest_source(trained.model)
+    assert limits.source_length == translators.longest_source(trained.model)
     assert limits.target_length == limits.source_length + 6
     assert (limits.beam_size, limits.n_best, limits.characters) == (8, 4, None)
     limits = serving_limits(learned, PLAIN)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.runs import models
+from t2t_keras.runs import models, translators
 from t2t_keras.runs.training import optimization
 from t2t_keras.runs.training.dev_evaluation import SAMPLES, DevEvaluation
 from t2t_keras.runs.training.prepared_run import prepare_run
@@ -80,13 +80,13 @@ def test_nothing_is_compiled_or_traced_after_the_preflight(
 ) -> None:
     # Python runs the search while TensorFlow traces it, and never again.
     traces = []
-    search = models.search_translations
+    search = translators.search_translations
 
     def search_and_count(*arguments, **settings):
         traces.append(arguments)
         return search(*arguments, **settings)
 
-    monkeypatch.setattr(models, "search_translations", search_and_count)
+    monkeypatch.setattr(translators, "search_translations", search_and_count)
     config = replace_settings(
         config, "training", dev_bleu_sentences=3, jit_compile=True
     )

@@ -5,8 +5,8 @@ import pytest
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import LENGTH_PENALTIES
 from t2t_keras.errors import UserError
-from t2t_keras.runs.models import search_settings
 from t2t_keras.runs.translation.request import TranslationRequest
+from t2t_keras.runs.translators import search_settings
 from t2t_keras.settings.decoding_config import DecodingConfig
 
 

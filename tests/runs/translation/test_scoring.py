@@ -14,7 +14,7 @@ from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.parsing.linearization import tree_words
 from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.parsing.trees import read_trees
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.runs.translation import scoring
 from t2t_keras.settings.decoding_config import DecodingConfig
@@ -131,7 +131,7 @@ def replace_translations(monkeypatch):
             def translate(self, lines, on_progress):
                 return [TranslatedLine((Translation(text, -1.0, -1.0, 2),))]
 
-        monkeypatch.setattr(models, "build_translator", lambda *_, **__: Echo())
+        monkeypatch.setattr(translators, "build_translator", lambda *_, **__: Echo())
         monkeypatch.setattr(scoring, "perplexity", lambda *_: (1.0, 0))
 
     return replace_translations

@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import models
+from t2t_keras.runs import translators
 from tests.runs.random_model import (
     CONFIG,
     make_scorer,
@@ -132,7 +132,7 @@ def test_no_translation_is_longer_than_the_limit(model, vocabulary):
 def test_the_translator_returns_text_and_scores_of_the_search(model, vocabulary):
     lines = random_lines(5, seed=3, longest=4)
     decoding = dataclasses.replace(CONFIG.decoding, alpha=0.9)  # not the default
-    translator = models.build_translator(model, vocabulary, decoding, 3)
+    translator = translators.build_translator(model, vocabulary, decoding, 3)
     translations = translator.translate(lines)
     tokens, lengths, log_probs, scores = (
         part.numpy()
