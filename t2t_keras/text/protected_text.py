@@ -80,9 +80,12 @@ class ProtectedText:
             else:
                 self._close_unit()
                 self._add_word(text[start:end])
+        if self._open is not None and self._leading:
+            # No word follows, so marks before the last unit stay with it.
+            first, last, _ = self._open
+            self._open = first - len(self._leading), last, False
+            self._leading = ""
         self._close_unit()
-        if self._leading:
-            self._add_word(self._leading)
         self.rest = " ".join(self._words)
         if not _LETTER.search(self.rest):
             self.rest = ""

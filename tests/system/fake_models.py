@@ -6,6 +6,8 @@ from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from tests.server.translation_api.fake_backend import FakeBackend
 from tests.serving.fake_server import read_texts
 
+SIDES = ("source", "target")
+
 
 def answer_by(backend: FakeBackend):
     """Returns a function that answers requests as an export with these models would."""
@@ -64,14 +66,26 @@ def _score(backend, pair, request):
 
 
 def _attention(backend, pair, request):
-    sides = _sides(request)
-    assert len(sides[0]) == 1  # no padding
-    (attention,) = backend.attention(pair, *sides)
-    tokens = attention.source_tokens, attention.target_tokens
-    return {
-        "memory_attention": np.array([attention.weights], np.float32),
-        "source_tokens": np.array([[each.encode() for each in tokens[0]]], object),
-        "target_tokens": np.array([[each.encode() for each in tokens[1]]], object),
-        "source_length": np.array([len(tokens[0])], np.int32),
-        "target_length": np.array([len(tokens[1])], np.int32),
-    }
+    found = backend.attention(pair, *_sides(request))
+    sides = [[getattr(each, f"{side}_tokens") for each in found] for side in SIDES]
+    lengths = [[len(tokens) for tokens in side] for side in sides]
+    longest = [max(side) for side in lengths]
+    weights = [np.array(each.weights, np.float32) for each in found]
+    # A server pads the pairs of a request to the longest.
+    padded = [
+        np.pad(each, [(0, 0), (0, 0), *_missing(each.shape[:1:-1], longest)])
+        for each in weights
+    ]
+    answer = {"memory_attention": np.stack(padded)}
+    for name, tokens, counts, width in zip(SIDES, sides, lengths, longest, strict=True):
+        rows = [[*each, *[""] * (width - len(each))] for each in tokens]
+        encoded = [[token.encode() for token in row] for row in rows]
+        answer[f"{name}_tokens"] = np.array(encoded, object)
+        answer[f"{name}_length"] = np.array(counts, np.int32)
+    return answer
+
+
+def _missing(shape, longest):
+    """Returns what is missing of a map [T, S], whose sizes are in the other order."""
+    pairs = zip(shape, longest, strict=True)
+    return [(0, width - size) for size, width in pairs][::-1]

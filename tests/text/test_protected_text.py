@@ -37,12 +37,21 @@ def test_spans_return_to_where_they_were():
         ("See: www.a.org.", "See:"),
         ("See {{ user name }} of it.", "See of it."),
         ("A line<br/> and more", "A line and more"),
+        ("A dog '{a}", "A dog"),
         ("{a}", ""),
         ("{a}: %d!", ""),
     ):
         protected = ProtectedText(text)
         assert protected.rest == rest
         assert protected.restore(rest, identity(rest)) == text
+
+
+@given(text=TEXT)
+def test_no_character_is_lost_or_doubled(text):
+    """The rest as its own translation has them all, if not all in their places."""
+    protected = ProtectedText(text)
+    restored = protected.restore(protected.rest, identity(protected.rest))
+    assert sorted("".join(restored.split())) == sorted("".join(text.split()))
 
 
 def test_links_decide_where_spans_are():
