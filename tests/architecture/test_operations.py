@@ -44,8 +44,8 @@ def test_nothing_is_declared_a_second_time(what: str) -> None:
 def test_rooms_of_runs_import_what_is_below_them() -> None:
     _, imports = find_rooms(find_modules(ROOT), "t2t_keras.runs")
     found = {tuple(each.split(".")[-1] for each in pair) for pair in imports}
-    order = ("model_dir", "tasks", "models", "data", "training", "translation")
-    order = (*order, "export", "finish", "run")
+    order = ("model_dir", "tasks", "models", "translators", "data", "training")
+    order = (*order, "translation", "export", "finish", "run")
     assert {room for pair in found for room in pair} == {*order}
     assert [pair for pair in found if order.index(pair[0]) < order.index(pair[1])] == []
     # The four rooms know only data/ of each other.
