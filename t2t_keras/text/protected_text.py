@@ -80,12 +80,7 @@ class ProtectedText:
             else:
                 self._close_unit()
                 self._add_word(text[start:end])
-        if self._open is not None and self._leading:
-            # No word follows, so marks before the last unit stay with it.
-            first, last, _ = self._open
-            self._open = first - len(self._leading), last, False
-            self._leading = ""
-        self._close_unit()
+        self._close_last_unit()
         self.rest = " ".join(self._words)
         if not _LETTER.search(self.rest):
             self.rest = ""
@@ -163,6 +158,14 @@ class ProtectedText:
         unit = _Unit(self._text[first:last], len(self._words), 0, inside)
         self._units.append(unit)
         self._open, self._marks = None, ""
+
+    def _close_last_unit(self) -> None:
+        """Adds the open unit; no word follows it, so marks before it stay with it."""
+        if self._open is not None and self._leading:
+            first, last, _ = self._open
+            self._open = first - len(self._leading), last, False
+            self._leading = ""
+        self._close_unit()
 
     def _add_tagged(self, start: int, end: int, spans: list[Span], word: str) -> None:
         """Adds a word with tags around it."""
