@@ -147,8 +147,9 @@ def _check() -> None:
         check_packages(export_format)
         check_one_model(export_format, model.ensemble_with, model.shortlist)
     settings = _read_settings(options, DecodingConfig())
-    if settings.prefix and "text" not in options.format:
-        raise UserError(f"--prefix {_FOR_TEXT}")
+    for flag in ("prefix", "terms"):
+        if getattr(settings, flag) and "text" not in options.format:
+            raise UserError(f"--{flag} {_FOR_TEXT}")
     settings.check_formats(options.format)
     ensembles.check(**dataclasses.asdict(model))
 

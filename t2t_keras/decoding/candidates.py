@@ -175,7 +175,9 @@ def _add_demanded(
     best: Tensor, ids: Tensor, logits: Tensor, demands: Demands
 ) -> tuple[Tensor, Tensor]:
     """Returns logits and ids [R, K] with those of demanded tokens, each token once."""
-    more_RM = tf.reshape(demands.tokens, [-1, axis_size(demands.tokens, 2)])
+    # Not -1, which is unknown if there are no terms.
+    shape = [axis_size(logits, 0), axis_size(demands.tokens, 2)]
+    more_RM = tf.reshape(demands.tokens, shape)
     is_more_RK = tf.reduce_any(tf.equal(ids[..., None], more_RM[:, None]), axis=2)
     best = tf.where(is_more_RK, IMPOSSIBLE, best)
     columns_M = tf.range(axis_size(more_RM, 1))

@@ -132,7 +132,8 @@ def to_result(words: Tensor, result: BeamSearchResult) -> BeamSearchResult:
 def to_options(words: Tensor, options: RowOptions | None) -> RowOptions | None:
     """Returns options whose prefixes and terms are indices into the shortlists [B, N].
 
-    A token that is not in its shortlist becomes padding.
+    A token of a prefix that is not in its shortlist becomes padding, and so does a term
+    with such a token.
     """
     if options is None:
         return None
@@ -141,7 +142,11 @@ def to_options(words: Tensor, options: RowOptions | None) -> RowOptions | None:
     if is_given(options.terms):
         shape = tf.shape(options.terms)
         flat_BX = tf.reshape(options.terms, [shape[0], shape[1] * shape[2]])
-        terms_BCP = tf.reshape(_to_indices(words, flat_BX), shape)
+        indices_BCP = tf.reshape(_to_indices(words, flat_BX), shape)
+        # Of a term of which the shortlist has only a part, nothing is left.
+        is_term_BCP = tf.cast(options.terms, tf.int32) != PAD_ID
+        has_all_BC = tf.reduce_all(tf.equal(indices_BCP != PAD_ID, is_term_BCP), axis=2)
+        terms_BCP = tf.where(has_all_BC[..., None], indices_BCP, PAD_ID)
         options = options._replace(terms=terms_BCP)
     return options
 

@@ -14,6 +14,9 @@ from t2t_keras.decoding.search_state import axis_size
 from t2t_keras.decoding.settings import PAD_ID
 from t2t_keras.typing import Tensor
 
+# Live hypotheses of a search with terms for each of one without: they share the beam
+# with those that have fewer of the terms.
+BEAMS_WITH_TERMS = 2
 # Before the first token of a hypothesis. No token has this id.
 _NOTHING = -1
 
@@ -31,7 +34,9 @@ class TermProgress(NamedTuple):
         """
         missing_BXC = tf.where(self.is_met, 0, _lengths(terms)[:, None])
         begun_BXC = tf.where(self.is_met, 0, self.partial)
-        return tf.reduce_sum(missing_BXC, axis=2) - tf.reduce_max(begun_BXC, axis=2)
+        # Without terms the maximum is the lowest int32.
+        begun_BX = tf.maximum(tf.reduce_max(begun_BXC, axis=2), 0)
+        return tf.reduce_sum(missing_BXC, axis=2) - begun_BX
 
     def next_tokens(self, terms: Tensor) -> Tensor:
         """Returns [B, X, C] int32, the next token of each term; 0 if it is met."""
@@ -61,7 +66,8 @@ def term_progress(tokens: Tensor, position: Tensor, terms: Tensor) -> TermProgre
     windows_BXLP = tf.gather(padded, ends_LP, axis=2)
     every_BRP = tf.reshape(windows_BXLP, [batch, count * length, width])
     complete_BRC, _ = _match_ends(every_BRP, terms)
-    complete_BXLC = tf.reshape(complete_BRC, [batch, count, length, -1])
+    shape = [batch, count, length, axis_size(terms, 1)]
+    complete_BXLC = tf.reshape(complete_BRC, shape)
     _, partial_BXC = _match_ends(
         tf.gather(padded, position + tf.range(width), axis=2), terms
     )

@@ -19,6 +19,15 @@ from t2t_keras.text.reading import PlainTextAdapter, TextAdapter
 TREES = "tree"
 
 
+def check_translates(target_language: str | None, flag: str) -> None:
+    """Raises `UserError` if a flag is given that is not for a parser."""
+    if target_language == TREES:
+        raise UserError(
+            f"--{flag} is for translations, but this model is a parser, whose output "
+            "is a tree over the words. Leave it out."
+        )
+
+
 class CorpusScores(Protocol):
     """Scores of a model's outputs on a test set."""
 

@@ -17,6 +17,9 @@ TRANSLATE_WITH_OPTIONS = "translate_with_options"
 SAMPLE = "sample"
 # Text and beginnings of translations in: only in exports made with --prefix.
 TRANSLATE_WITH_PREFIX = "translate_with_prefix"
+# Text and terms in, N translations with the terms of each out: only in exports made
+# with --terms. Without terms they are those of NBEST.
+NBEST_WITH_TERMS = "nbest_with_terms"
 # Source and target text in, the target's log probability out.
 SCORE_TARGET = "score"
 # Source and target text in, attention weights out.
@@ -65,6 +68,9 @@ TARGET_LANGUAGE = "target_language"
 SEED = "seed"
 # [B] string, beginning of each translation; "" for none.
 PREFIX = "prefix"
+# [B] string, terms that the translations must have, with line breaks between them; ""
+# for none. Terms for which there is no room, or no piece, are left out.
+TERMS = "terms"
 
 # [B] string each, a sentence and its translation.
 SOURCE = "source"

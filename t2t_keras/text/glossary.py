@@ -7,10 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import open_input
 from t2t_keras.text.protected_spans import find_spans, is_spaceless
-from t2t_keras.text.vocabulary import UNK_ID, Vocabulary
-
-# SentencePiece's sign for a space.
-_SPACE = "\u2581"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +28,7 @@ class Glossary:
     """
 
     def __init__(self, terms: Mapping[str, str]):
-        self.terms: list[Term] = []
-        # By the first character, the longest first.
-        self._by_start: dict[str, list[Term]] = {}
+        self._terms: dict[str, Term] = {}
         for source, target in terms.items():
             term = Term(" ".join(source.split()), " ".join(target.split()))
             if not (term.source and term.target):
@@ -42,10 +36,13 @@ class Glossary:
                     "A term of a glossary must have a source and a target. "
                     f"Received: {source!r} and {target!r}"
                 )
-            self.terms.append(term)
-            self._by_start.setdefault(_fold(term.source[0]), []).append(term)
-        for entries in self._by_start.values():
-            entries.sort(key=lambda term: -len(term.source))
+            self._terms[term.source] = term
+        self._lengths = sorted({*map(len, self._terms)}, reverse=True)
+
+    @property
+    def terms(self) -> list[Term]:
+        """The terms."""
+        return list(self._terms.values())
 
     def find(self, text: str | bytes) -> list[Term]:
         """Returns the terms of a sentence, in order; one of each target.
@@ -74,16 +71,20 @@ class Glossary:
         return list(found.values())
 
     def _at(self, text: str, folded: str, start: int) -> Term | None:
-        for term in self._by_start.get(folded[start], ()):
-            end = start + len(term.source)
-            where = folded if term.source == _fold(term.source) else text
-            if (
-                where.startswith(term.source, start)
-                and _is_boundary(text, start)
-                and _is_boundary(text, end)
-            ):
-                return term
+        if not _is_boundary(text, start):
+            return None
+        for length in self._lengths:
+            end = start + length
+            if end <= len(text) and _is_boundary(text, end):
+                words = text[start:end], folded[start:end]
+                if found := self._terms.get(words[0]) or self._terms.get(words[1]):
+                    return found
         return None
+
+
+def unmet_terms(translation: str, terms: Iterable[Term]) -> tuple[str, ...]:
+    """Returns the target terms that a translation does not have."""
+    return tuple(term.target for term in terms if term.target not in translation)
 
 
 def read_glossary(path: str | os.PathLike[str]) -> Glossary:
@@ -94,7 +95,16 @@ def read_glossary(path: str | os.PathLike[str]) -> Glossary:
             source term has two target terms.
     """
     with open_input(os.fspath(path), "glossary") as lines:
-        return Glossary(dict(_parse(lines, f"{path} (--glossary)")))
+        return parse_glossary(lines, f"{path} (--glossary)")
+
+
+def parse_glossary(lines: Iterable[bytes], name: str) -> Glossary:
+    """Returns the glossary of the lines of a file, which messages call `name`.
+
+    Raises:
+        UserError: As `read_glossary`.
+    """
+    return Glossary(dict(_parse(lines, name)))
 
 
 def _parse(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, str]]:
@@ -123,29 +133,6 @@ def _parse(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, str]]:
                 f": {target!r} and {before[1]!r}. Keep one of them."
             )
         yield source, target
-
-
-def encode_term(term: Term, vocabulary: Vocabulary) -> list[int]:
-    """Returns the ids of a target term as they are within a sentence, after a space.
-
-    Raises:
-        UserError: If the vocabulary does not have a character of it.
-    """
-    text = vocabulary.normalize(term.target)
-    starts_word = not is_spaceless(text[:1])
-    piece = text.replace(" ", _SPACE)
-    ids = vocabulary.split_piece(f"{_SPACE}{piece}" if starts_word else piece)
-    if vocabulary.decode(ids).strip() != text:
-        ids = vocabulary.encode(text)[:-1]
-        if vocabulary.tag_id is not None:
-            ids = ids[1:]
-    if not ids or UNK_ID in ids:
-        raise UserError(
-            f"The vocabulary cannot write the term {term.target!r}, the translation of "
-            f"{term.source!r} (--glossary): it has a character without a piece. Leave "
-            "it out."
-        )
-    return ids
 
 
 def _fold(text: str) -> str:

@@ -28,9 +28,11 @@ _SPANS = re.compile(
     re.VERBOSE,
 )
 # Of scripts without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
-_NO_SPACES = re.compile(
+SPACELESS = (
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
+"""Pattern of a character of a script without spaces, also for TensorFlow's RE2."""
+_NO_SPACES = re.compile(SPACELESS)
 _LAST_MARKS = ".,;:!?'\u2026\u2019"
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 

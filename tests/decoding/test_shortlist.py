@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.decoding.shortlist import Shortlist
+from t2t_keras.decoding.shortlist import Shortlist, to_options
 from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError
 from tests.decoding.toy_models import assert_found, assert_same
@@ -240,6 +240,10 @@ def test_terms_are_in_the_shortlist():
         tokens = restricted.tokens[row, 0].numpy().tolist()
         assert tokens[tokens.index(16) + 1] == 15
     assert 14 in restricted.tokens[1, 0].numpy()
+    # Of a term of which it has only a part, nothing is left.
+    one = RowOptions(terms=tf.constant([[[16, 15], [15, 0]]]))
+    found = to_options(tf.constant([[0, 1, 2, 15]]), one)
+    assert found is not None and found.terms.numpy().tolist() == [[[0, 0], [3, 0]]]
     # One as large as the vocabulary changes nothing.
     whole, every = (
         search(model(), settings, each, options=options)

@@ -141,3 +141,15 @@ def test_samples_take_no_terms():
     options = padded(TERMS)._replace(seeds=np.arange(6))
     with pytest.raises(ValueError, match="Sampling takes no terms"):
         search(model, LIMITS, 5, options=options, sampling=Sampling())
+
+
+@pytest.mark.parametrize("how", [EAGER, GRAPH])
+def test_a_batch_may_have_no_sentence_and_no_term(how):
+    model = TableModel.random(3, 6, 9)
+    none = RowOptions(terms=np.zeros([6, 0, 3], np.int32))
+    found = search(model, LIMITS, 5, how=how, options=none)
+    assert_same(found, search(model, LIMITS, 5, how=how))
+    for shape in ([0, 2, 3], [0, 0, 1]):
+        options = RowOptions(terms=np.zeros(shape, np.int32))
+        found = search(model.rows([]), [], 5, how=how, options=options)
+        assert found.tokens.shape[0] == 0

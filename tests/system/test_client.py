@@ -402,3 +402,47 @@ def test_protected_spans_are_kept():
         done = run(server, "--protect", flags)
         assert done.status != 0
         assert "so it takes neither --target nor --prefix" in done.stderr
+
+
+def test_terms_of_a_glossary_are_forced(tmp_path):
+    """The fake model puts terms first, and has no place for the second one of a line.
+
+    It finds no translation of "none" with its terms.
+    """
+
+    def force(request):
+        if request.model_spec.signature_name != "nbest_with_terms":
+            return shout(request)
+        texts, terms = read_texts(request), read_texts(request, "terms")
+        rows = [
+            [each.split(b"\n")[0] + b" " + text.upper(), text]
+            for text, each in zip(texts, terms, strict=True)
+        ]
+        lengths = [[0, 0] if text.startswith(b"none") else [2, 2] for text in texts]
+        return {
+            "translations": np.array(rows, object),
+            "scores": np.full([len(rows), 2], -0.5, np.float32),
+            "lengths": np.array(lengths, np.int32),
+        }
+
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("dog\tHund\nred apple\tApfel\n")
+    stdin = b"a dog\nno term\n\nnone dog\nred apple and dog\n"
+    with serve(force) as (server, service):
+        done = run(server, f"--glossary={glossary}", "--batch_size=8", stdin=stdin)
+        several = run(server, f"--glossary={glossary}", "--n_best=2", stdin=b"a dog\n")
+    expected = "Hund A DOG\nNO TERM\n\nNONE DOG\nApfel RED APPLE AND DOG\n"
+    assert done.output.decode() == expected
+    assert done.stderr.splitlines() == [
+        "warning: line 4 lacks terms of the glossary: Hund",
+        "warning: line 5 lacks terms of the glossary: Hund",
+    ]
+    assert several.lines == ["1\tHund A DOG", "1\ta dog"]
+    first = service.requests[0]
+    assert {*read_texts(first)} == {b"a dog", b"none dog", b"red apple and dog"}
+    assert {*read_texts(first, "terms")} == {b"Hund", b"Apfel\nHund"}
+    for flag in ("--sample", "--beam_size=2", "--prefix=x"):
+        done = run("localhost:1", f"--glossary={glossary}", flag)
+        assert "terms by a search with its own settings" in done.stderr
+    done = run("localhost:1", "--glossary=no/such.tsv")
+    assert "There is no file no/such.tsv (--glossary)" in done.stderr

@@ -90,7 +90,7 @@ def test_the_program_takes_languages(model_dir, translations, tmp_path) -> None:
 
 def test_a_request_to_an_export_takes_languages(model_dir, translations) -> None:
     """Each row has its own, and rows of unknown ones harm no other."""
-    version = Run(model_dir).export("text", extra_length=LIMIT, prefix=True)
+    version = Run(model_dir).export("text", extra_length=LIMIT, prefix=True, terms=True)
     rows = [
         (line, pair, best)
         for pair in PAIRS
@@ -134,6 +134,24 @@ def test_a_request_to_an_export_takes_languages(model_dir, translations) -> None
         several = ask(signature.NBEST, text=texts, **languages)
         assert [row[0].decode() for row in several["translations"]] == [*expected, ""]
         assert several["scores"][-1].tolist() == [-np.inf] * 5
+        free = ask(
+            signature.NBEST_WITH_TERMS,
+            text=texts,
+            terms=np.array([b""] * (count + 1), object),
+            **languages,
+        )
+        for name, values in several.items():
+            np.testing.assert_array_equal(free[name], values)
+        forced = ask(
+            signature.NBEST_WITH_TERMS,
+            text=texts,
+            terms=np.array([b"ab b\nxx"] * (count + 1), object),
+            **languages,
+        )
+        for row, (line, _, _) in enumerate(rows):
+            found = forced["translations"][row][0].decode()
+            assert "ab b" in found if line else found == ""
+        assert forced["scores"][-1].tolist() == [-np.inf] * 5
         # A language for all texts, and none for their translations.
         one = ask(signature.NBEST, text=texts[:4], source_language=np.array(b"en"))
         run = Run(model_dir).for_languages("en")

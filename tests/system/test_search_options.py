@@ -35,18 +35,24 @@ DECODING = CONFIG.decoding.override(
     min_length=3,
     no_repeat_ngram=2,
 )
+TERMS = {"grün": "Haus", "Bäume": "old tree", "über": "walks", "green": "grün ,"}
 IN_CARD = re.compile(r"Sampling.*\n.*\n.*temperature.* 0\.8 .*\n.*top_k.* 50 ")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("unvalidated")
-def test_an_export_samples_and_takes_prefixes_as_translate_does(
+def test_an_export_samples_and_takes_prefixes_and_terms_as_translate_does(
     tmp_path_factory, tmp_path
 ):
     trained = random_trained_model(tmp_path_factory, num_layers=1)
     sampling = Sampling(temperature=0.8, top_k=50, top_p=0.95, seed=6)
     settings = ExportSettings(
-        DECODING, n_best=2, batch_sizes=(4,), sample=sampling, prefix=True
+        DECODING,
+        n_best=2,
+        batch_sizes=(4,),
+        sample=sampling,
+        prefix=True,
+        terms=True,
     )
     version = saved_model.export_saved_model(
         trained, ModelDir(tmp_path), "text", settings
@@ -62,6 +68,14 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
 
     samples = translate(TranslationRequest(2, sampling))
     forced = translate(TranslationRequest(with_prefixes=True))
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("".join(f"{a}\t{b}\n" for a, b in TERMS.items()))
+    several = TranslationRequest(2, glossary=str(glossary))
+    with_terms = list(
+        LineTranslator(trained, DECODING, several).translate(
+            ((line, "") for line in lines), 3
+        )
+    )
     with open_session(version) as session:
         seeds = np.array([line_seed(6, number) for number in range(1, 7)])
         inputs = {"text": strings(lines), "seed": seeds}
@@ -73,6 +87,25 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
         begun = session.ask(Request("translate_with_prefix", inputs))
         inputs["prefix"] = strings(["a house " * 40] * 6)
         cut = session.ask(Request("translate_with_prefix", inputs))
+        terms = [
+            "\n".join({TERMS[word]: 0 for word in line.split() if word in TERMS})
+            for line in lines
+        ]
+        inputs = {"text": strings(lines), "terms": strings(terms)}
+        obeying = session.ask(Request("nbest_with_terms", inputs))
+        free = session.ask(Request("nbest", {"text": inputs["text"]}))
+    assert terms[-1] == "" and sum(map(bool, terms)) >= 3 and "" in terms[:-1]
+    for row, line in enumerate(with_terms):
+        actual = [text.decode() for text in obeying["translations"][row]]
+        assert actual == [each.text for each in line.hypotheses] + [""] * (
+            2 - len(line.hypotheses)
+        )
+        scores = [each.score for each in line.hypotheses]
+        np.testing.assert_allclose(
+            obeying["scores"][row][: len(scores)], scores, atol=1e-4
+        )
+        if not terms[row]:
+            assert actual == [text.decode() for text in free["translations"][row]]
     for row, line in enumerate(samples):
         count = len(line.hypotheses)
         actual = [text.decode() for text in found["translations"][row][:count]]
@@ -93,10 +126,19 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
     with started_server(version.parent, "--noenable_model_warmup") as server:
         ask = functools.partial(run_program, "client", f"--server={server.address}")
         done = ask("--prefix=column", "--scores", stdin=begun_lines)
+        glossed = ask(
+            f"--glossary={glossary}", "--n_best=2", "--batch_size=2", stdin=lines_alone
+        )
         drawn = ask("--sample", "--seed=6", "--n_best=2", stdin=lines_alone)
     assert (drawn.status, drawn.stderr, done.status, done.stderr) == (0, "", 0, "")
     texts = [each.text for line in samples for each in line.hypotheses]
     assert [line.split("\t")[-1] for line in drawn.lines] == texts
+    texts = [
+        f"{number}\t{each.text}"
+        for number, line in enumerate(with_terms, start=1)
+        for each in line.hypotheses
+    ]
+    assert (glossed.status, glossed.stderr, glossed.lines) == (0, "", texts)
     rows = [line.split("\t") for line in done.lines]
     assert [row[1] for row in rows] == [each.text for each in forced]
     np.testing.assert_allclose([float(row[0]) for row in rows], scores, atol=1e-4)

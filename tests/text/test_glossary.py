@@ -1,11 +1,9 @@
-"""Glossaries: lookup in sentences, files, and the ids of terms."""
+"""Glossaries: lookup in sentences, and files."""
 
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.text.glossary import Glossary, Term, encode_term, read_glossary
-from t2t_keras.text.subword_vocabulary import SubwordVocabulary
-from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.glossary import Glossary, Term, read_glossary
 
 GLOSSARY = Glossary(
     {
@@ -60,36 +58,3 @@ def test_files(tmp_path):
         assert str(caught.value).startswith(where + message), line
     with pytest.raises(UserError, match="must have a source and a target"):
         Glossary({"a": " "})
-
-
-def test_ids_are_those_within_a_sentence():
-    lines = ["der große Hund schläft", "ein Hund, zwei Hunde", "Mai 一二"] * 9
-    vocabulary = SubwordVocabulary(learn_subwords(lines, vocabulary_size=290))
-    for target in ("Hund", "große Hund", "Äpfel", "schläft"):
-        ids = encode_term(Term("x", target), vocabulary)
-        sentence = vocabulary.encode(f"der {target}")[:-1]
-        assert sentence[-len(ids) :] == ids
-        assert vocabulary.decode(ids) == target
-
-
-def test_a_term_that_the_vocabulary_cannot_write_is_refused():
-    class WithoutBytes:
-        tag_id = None
-
-        def normalize(self, text):
-            return text
-
-        def split_piece(self, piece):
-            return [5, 2]
-
-        def decode(self, ids):
-            return "?"
-
-        def encode(self, text):
-            return [5, 2, 1]
-
-    with pytest.raises(UserError) as caught:
-        encode_term(Term("dog", "犬"), WithoutBytes())
-    assert str(caught.value).startswith(
-        "The vocabulary cannot write the term '犬', the translation of 'dog' "
-    )

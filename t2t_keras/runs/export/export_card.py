@@ -28,7 +28,7 @@ def identity(trained: TrainedModel, settings: ExportSettings) -> dict[str, Any]:
         checkpoint["shortlist"] = trained.shortlist.describe()
     values = {**dataclasses.asdict(settings), "decoding": settings.decoding.as_dict()}
     # Settings at their defaults that exports of earlier releases did not have.
-    for optional in ("sample", "prefix", "warm_up"):
+    for optional in ("sample", "prefix", "terms", "warm_up"):
         if values[optional] == getattr(ExportSettings, optional):
             del values[optional]
     return {**checkpoint, **json.loads(json.dumps(values))}

@@ -123,6 +123,12 @@ class ExportSettings(Settings):
         "Whether the text format has signature translate_with_prefix, which takes the "
         "beginnings of translations.",
     )
+    terms: bool = setting(
+        False,
+        "Whether the text format has signature nbest_with_terms, which takes terms "
+        "that translations must have, for the glossaries of clients and of the "
+        "translation API.",
+    )
     warm_up: tuple[str, ...] = setting(
         (signature.TRANSLATE,),
         "Signatures that a server calls while it loads a version, comma-separated; or "
@@ -185,6 +191,7 @@ class ExportSettings(Settings):
         optional = {
             signature.SAMPLE: self.sample is not None,
             signature.TRANSLATE_WITH_PREFIX: self.prefix,
+            signature.NBEST_WITH_TERMS: self.terms,
         }
         return (
             *_TEXT_SIGNATURES,
@@ -259,7 +266,11 @@ def select_warm_up(
 
 def _advice(name: str, existing: Sequence[str]) -> str:
     """Returns how to have a signature that an export lacks, as a sentence."""
-    flags = {signature.SAMPLE: "sample", signature.TRANSLATE_WITH_PREFIX: "prefix"}
+    flags = {
+        signature.SAMPLE: "sample",
+        signature.TRANSLATE_WITH_PREFIX: "prefix",
+        signature.NBEST_WITH_TERMS: "terms",
+    }
     if name in flags:
         return f" It needs --format=text --{flags[name]}."
     if name in (*_TEXT_SIGNATURES, *_IDS_SIGNATURES):

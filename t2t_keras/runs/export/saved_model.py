@@ -28,6 +28,7 @@ from t2t_keras.runs.export.export_card import identity, model_card_metadata
 from t2t_keras.runs.export.export_settings import ExportSettings, select_warm_up
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import TrainedModel
+from t2t_keras.runs.tasks import check_translates
 from t2t_keras.runs.translators import longest_source, search_settings
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.ids_module import (
@@ -166,6 +167,8 @@ def _write(
     base: Path,
     warm_up: Sequence[str],
 ) -> Path:
+    if settings.terms:
+        check_translates(trained.config.data.target_language, "terms")
     trained = models.cast_to_precision(trained, settings.precision)
     limits = serving_limits(trained, settings)
     if settings.prefix and trained.shortlist:
@@ -183,7 +186,7 @@ def _write(
     if module_class is TranslatorModule:
         text_adapter = trained.task.text_adapter(splits_words=True)
         module = TranslatorModule(
-            *parts, text_adapter, settings.sample, settings.prefix
+            *parts, text_adapter, settings.sample, settings.prefix, settings.terms
         )
     else:
         module = module_class(*parts)

@@ -4,17 +4,15 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from t2t_keras.decoding.terms import BEAMS_WITH_TERMS
 from t2t_keras.errors import UserError
 from t2t_keras.runs import models, translators
-from t2t_keras.runs.tasks import TREES
+from t2t_keras.runs.tasks import check_translates
 from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.settings.decoding_config import DecodingConfig
-from t2t_keras.text.glossary import Term, encode_term, read_glossary
+from t2t_keras.text.glossary import Term, read_glossary, unmet_terms
+from t2t_keras.text.term_encoder import TermEncoder
 from t2t_keras.translation.translator import EMPTY, TranslatedLine, Translator
-
-# Hypotheses of a search with terms, for each of the search without: they share the beam
-# with those that have fewer of the terms.
-_WIDER = 2
 
 
 class GlossaryTranslation:
@@ -36,15 +34,10 @@ class GlossaryTranslation:
         decoding: DecodingConfig,
         request: TranslationRequest,
     ):
-        if trained.config.data.target_language == TREES:
-            raise UserError(
-                "--glossary is for translations, but this model is a parser, whose "
-                "output is a tree over the words. Leave it out."
-            )
+        check_translates(trained.config.data.target_language, "glossary")
         self._glossary = read_glossary(request.glossary or "")
-        self._ids = {
-            term: encode_term(term, trained.vocabulary) for term in self._glossary.terms
-        }
+        encoder = TermEncoder(trained.vocabulary)
+        self._ids = {term: _encode(term, encoder) for term in self._glossary.terms}
         self._translator = translators.text_translator(
             trained,
             widen_beam(decoding),
@@ -95,7 +88,19 @@ class GlossaryTranslation:
 
 def widen_beam(decoding: DecodingConfig) -> DecodingConfig:
     """Returns the settings of a search with terms."""
-    return dataclasses.replace(decoding, beam_size=_WIDER * decoding.beam_size)
+    beam_size = BEAMS_WITH_TERMS * decoding.beam_size
+    return dataclasses.replace(decoding, beam_size=beam_size)
+
+
+def _encode(term: Term, encoder: TermEncoder) -> list[int]:
+    ids = encoder.encode(term.target)
+    if not ids:
+        raise UserError(
+            f"The vocabulary cannot write the term {term.target!r}, the translation of "
+            f"{term.source!r} (--glossary): it has a character without a piece. Leave "
+            "it out."
+        )
+    return ids
 
 
 def _keep(sources: Sequence[str | bytes], is_kept: Sequence[bool]) -> list[str | bytes]:
@@ -105,6 +110,4 @@ def _keep(sources: Sequence[str | bytes], is_kept: Sequence[bool]) -> list[str |
 
 
 def _unmet(line: TranslatedLine, terms: Sequence[Term]) -> tuple[str, ...]:
-    if line.hypotheses == (EMPTY,):
-        return ()
-    return tuple(term.target for term in terms if term.target not in line.text)
+    return () if line.hypotheses == (EMPTY,) else unmet_terms(line.text, terms)

@@ -8,7 +8,7 @@ from typing import IO
 from t2t_keras.errors import UserError, check_text
 from t2t_keras.files.lines import Line, chunks
 from t2t_keras.runs import models, translators
-from t2t_keras.runs.tasks import TREES
+from t2t_keras.runs.tasks import check_translates
 from t2t_keras.runs.translation.glossary_translation import GlossaryTranslation
 from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.runs.translation.word_aligner import WordAligner, build_aligner
@@ -58,11 +58,7 @@ class LineTranslator:
         if request.alignments:
             self._aligner = build_aligner(trained, request.alignment_heads)
         if request.protect:
-            if trained.config.data.target_language == TREES:
-                raise UserError(
-                    "--protect is for translations, but this model is a parser, whose "
-                    "output is a tree over the words. Leave it out."
-                )
+            check_translates(trained.config.data.target_language, "protect")
             self._linker = build_aligner(trained, request.alignment_heads)
         self._language = trained.config.data.source_language
         self._translator = translators.text_translator(

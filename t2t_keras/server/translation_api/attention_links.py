@@ -11,16 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from t2t_keras.serving.client.translation_client import CrossAttention
-from t2t_keras.text.protected_spans import find_spans
+from t2t_keras.text.protected_spans import SPACELESS, find_spans
 from t2t_keras.text.word_alignments import head_shares
 from t2t_keras.text.word_numbers import default_layer
 
 # Letters and digits with apostrophes and hyphens among them; each other mark, and each
 # character of a script without spaces, is a word of its own.
 _WORD = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-    "|(?:(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
-    "\uf900-\ufaff])\\w)+(?:['\u2019-](?:(?![\u3040-\u30ff\u3400-\u9fff])\\w)+)*"
+    f"{SPACELESS}|(?:(?!{SPACELESS})\\w)+(?:['\u2019-](?:(?![\u3040-\u30ff\u3400-\u9fff])\\w)+)*"
     "|[^\\w\\s]"
 )
 _PIECE_SPACE = "\u2581"

@@ -1,5 +1,6 @@
 """Models behind the API: calls to a gRPC server of exports."""
 
+import logging
 from collections.abc import Sequence
 
 import grpc
@@ -16,6 +17,8 @@ from t2t_keras.serving.client.translation_client import (
     TranslatedText,
     TranslationClient,
 )
+
+logger = logging.getLogger(__name__)
 
 # Seconds after which a client may try again when the server had no time for it.
 BUSY_SECONDS = 1
@@ -61,16 +64,36 @@ class GrpcBackend:
         return client if pair.codes is None else client.for_languages(*pair.codes)
 
     def translate(
-        self, pair: LanguagePair, sentences: Sequence[str]
+        self, pair: LanguagePair, sentences: Sequence[str | bytes]
     ) -> list[TranslatedText]:
         """Returns the best translation of each sentence."""
         return self._client(pair).translate(sentences)
 
     def translate_n_best(
-        self, pair: LanguagePair, sentences: Sequence[str]
+        self, pair: LanguagePair, sentences: Sequence[str | bytes]
     ) -> list[list[TranslatedText]]:
         """Returns as many translations of each as the export gives, best first."""
         return self._client(pair).translate_n_best(sentences)
+
+    def force_terms(
+        self,
+        pair: LanguagePair,
+        sentences: Sequence[str | bytes],
+        terms: Sequence[Sequence[str]],
+    ) -> list[list[TranslatedText]]:
+        """Returns as many translations of each as the export gives, with its terms.
+
+        Raises:
+            HttpError: If the model was exported without the signature.
+        """
+        try:
+            return self._client(pair).translate_n_best(sentences, terms=terms)
+        except ServerError as error:
+            if error.code is not grpc.StatusCode.FAILED_PRECONDITION:
+                raise
+            logger.warning("a glossary was refused: %s", error)
+            text = "The model of these languages takes no glossary."
+            raise HttpError(400, text) from error
 
     def attention(
         self, pair: LanguagePair, sources: Sequence[str], targets: Sequence[str]

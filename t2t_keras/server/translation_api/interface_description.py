@@ -22,6 +22,13 @@ def describe_interface() -> dict[str, Any]:
             "false: placeholders and addresses may change.",
             required=False,
         ),
+        _field(
+            "glossary",
+            "Terms that the translations must have: in JSON an object with the target "
+            "term of each source term; or lines of a source term, a tab and a target "
+            "term.",
+            required=False,
+        ),
         _field("sentences", "true: also return each sentence.", required=False),
     )
     attention = (

@@ -52,14 +52,16 @@ def _parse_json(body: bytes) -> Mapping[str, Any]:
 
 
 def _valid_text(value: Any) -> Any:
-    """Returns texts, and lists of texts, without halves of surrogate pairs."""
-    if isinstance(value, str):
-        return _valid_unicode(value)
+    """Returns texts, and texts in lists and objects, without halves of surrogates."""
     if isinstance(value, list):
-        return [
-            _valid_unicode(each) if isinstance(each, str) else each for each in value
-        ]
-    return value
+        return [_valid_string(each) for each in value]
+    if isinstance(value, dict):
+        return {_valid_unicode(key): _valid_string(each) for key, each in value.items()}
+    return _valid_string(value)
+
+
+def _valid_string(value: Any) -> Any:
+    return _valid_unicode(value) if isinstance(value, str) else value
 
 
 def _valid_unicode(text: str) -> str:

@@ -1,5 +1,6 @@
 """Translation of any number of sentences by one model, in batches that it takes."""
 
+import functools
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -14,11 +15,13 @@ from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from t2t_keras.server.workers import Cancelled, CancelToken
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.glossaries import translate_with_glossary
 from t2t_keras.serving.client.protection import ATTENTION_BATCH, ProtectedCalls
 from t2t_keras.serving.client.translation_client import (
     CrossAttention,
     TranslatedText,
 )
+from t2t_keras.text.glossary import Glossary
 from t2t_keras.text.protected_text import Links, text_without_spans
 from t2t_keras.text.protected_translation import translate_protected
 
@@ -47,6 +50,7 @@ class SentenceTranslator:
         cancelled: Canceled when nobody waits for the result; then methods raise
             `Cancelled` instead of making another call.
         protect: Whether placeholders, tags and addresses come back as they are.
+        glossary: Terms that translations must have; None without.
     """
 
     backend: GrpcBackend
@@ -55,6 +59,7 @@ class SentenceTranslator:
     concurrency: int
     cancelled: CancelToken
     protect: bool = False
+    glossary: Glossary | None = None
 
     def translate(
         self, sentences: Sequence[str], alternatives: int = 0
@@ -141,11 +146,17 @@ class SentenceTranslator:
     def _call(
         self, sentences: Sequence[str], alternatives: int
     ) -> list[list[TranslatedText]]:
-        def call(batch: list[str]) -> list[list[TranslatedText]]:
-            self._check()
+        def translate(batch: Sequence[str | bytes]) -> list[list[TranslatedText]]:
             if alternatives:
                 return self.backend.translate_n_best(self.pair, batch)
             return [[each] for each in self.backend.translate(self.pair, batch)]
+
+        def call(batch: list[str]) -> list[list[TranslatedText]]:
+            self._check()
+            if self.glossary is None:
+                return translate(batch)
+            force = functools.partial(self.backend.force_terms, self.pair)
+            return translate_with_glossary(batch, self.glossary, force, translate)
 
         return list(
             in_batches(

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from t2t_keras.errors import UserError
 from t2t_keras.server.http.requests import HttpError
 from t2t_keras.server.translation_api.language_codes import AUTO
 from t2t_keras.server.translation_api.language_pairs import Languages
 from t2t_keras.server.translation_api.request_fields import invalid, missing
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
+from t2t_keras.text.glossary import Glossary, parse_glossary
 
 TEXT, HTML = "text", "html"
 _WRONG_TEXT = "a string or a list of strings"
@@ -27,6 +29,7 @@ class TranslateRequest:
         alternatives: Maximum number of alternatives of each text.
         with_sentences: Whether the sentences are returned one by one as well.
         protect: Whether placeholders, tags and addresses are returned as they are.
+        glossary: Terms that the translations must have; None without.
     """
 
     texts: tuple[str, ...]
@@ -37,6 +40,7 @@ class TranslateRequest:
     alternatives: int
     with_sentences: bool
     protect: bool
+    glossary: Glossary | None
 
 
 def parse_texts(
@@ -91,7 +95,33 @@ def parse_translate(
         alternatives,
         fields.get("sentences") in (True, "true", "1"),
         _switch(fields, "protect", settings.protect),
+        _parse_glossary(fields, settings),
     )
+
+
+def _parse_glossary(
+    fields: Mapping[str, Any], settings: TranslationApiSettings
+) -> Glossary | None:
+    """Returns the glossary of a request: an object, or the text of a file."""
+    value = fields.get("glossary")
+    if value in ("", {}, None):
+        return None
+    try:
+        if isinstance(value, str):
+            _check_size(len(value), settings.char_limit)
+            lines = (line.encode() for line in value.split("\n"))
+            return parse_glossary(lines, "the glossary")
+        if isinstance(value, dict) and all(map(_is_text, value.values())):
+            size = sum(map(len, [*value, *value.values()]))
+            _check_size(size, settings.char_limit)
+            return Glossary(value)
+    except UserError as error:
+        raise HttpError(400, f"Invalid request: {error}") from error
+    raise invalid("glossary", "an object of strings, or lines of terms with tabs")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _check_size(size: int, limit: int) -> None:

@@ -27,6 +27,7 @@ from t2t_keras.server.translation_api.text_translation import (
 )
 from t2t_keras.server.translation_api.translate_request import HTML, TranslateRequest
 from t2t_keras.server.workers import CancelToken
+from t2t_keras.text.glossary import Glossary
 from t2t_keras.text.language_detection import Detection, LanguageDetector
 from t2t_keras.text.languages import language_name
 
@@ -67,7 +68,7 @@ class TranslationService:
             ]
         else:
             translator = self._translator(
-                self._pair(source, target), cancelled, request.protect
+                self._pair(source, target), cancelled, request.protect, request.glossary
             )
             translated = self._translate(request, source, translator)
         answer: dict[str, Any] = {
@@ -171,7 +172,11 @@ class TranslationService:
         return pair
 
     def _translator(
-        self, pair: LanguagePair, cancelled: CancelToken, protect: bool = False
+        self,
+        pair: LanguagePair,
+        cancelled: CancelToken,
+        protect: bool = False,
+        glossary: Glossary | None = None,
     ) -> SentenceTranslator:
         return SentenceTranslator(
             self._backend,
@@ -180,6 +185,7 @@ class TranslationService:
             self._settings.concurrency,
             cancelled,
             protect,
+            glossary,
         )
 
     def _translate(

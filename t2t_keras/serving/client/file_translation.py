@@ -14,6 +14,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.lines import line_seed, open_input, open_output, open_prefixes
 from t2t_keras.files.text_checks import CountedLines
 from t2t_keras.serving.client.bulk import in_batches
+from t2t_keras.serving.client.glossaries import translate_with_glossary
 from t2t_keras.serving.client.options import FileOptions
 from t2t_keras.serving.client.protection import protected_calls
 from t2t_keras.serving.client.translation_client import (
@@ -21,6 +22,7 @@ from t2t_keras.serving.client.translation_client import (
     TranslatedText,
     TranslationClient,
 )
+from t2t_keras.text.glossary import read_glossary
 from t2t_keras.text.protected_translation import translate_protected
 
 # Number of a line from 1, its text, and its translation or prefix where there is one.
@@ -131,6 +133,8 @@ def _task(
     ) -> Iterator[list[str]]:
         if translations[0].truncated:
             warn(_truncation_warning(number, files.prefix is not None))
+        if unmet := translations[0].unmet:
+            warn(f"line {number} lacks terms of the glossary: {', '.join(unmet)}")
         for each in translations:
             fields = [str(number)] if files.n_best > 1 else []
             fields += [f"{each.score:.6f}"] if files.scores else []
@@ -147,6 +151,8 @@ def _task(
             format_score,
         )
     call = _translation_call(client, files)
+    if files.glossary is not None:
+        call = _with_glossary(client, call, files)
     if files.protect:
         return (lambda lines: _protect(client, call, lines)), format_translations
     return call, format_translations
@@ -159,6 +165,21 @@ def _translation_call(client: TranslationClient, files: FileTranslation) -> Call
     if files.n_best > 1:
         return lambda lines: client.translate_n_best(_texts(lines), files.n_best)
     return lambda lines: _translate(client, files, lines)
+
+
+def _with_glossary(client: TranslationClient, call: Call, files: FileOptions) -> Call:
+    """Returns a call that forces the terms of lines that have some."""
+    glossary = read_glossary(files.glossary or "")
+
+    def call_with_glossary(lines: list[Line]) -> list[list[TranslatedText]]:
+        return translate_with_glossary(
+            _texts(lines),
+            glossary,
+            lambda texts, terms: client.translate_n_best(texts, files.n_best, terms),
+            lambda texts: call([(0, text) for text in texts]),
+        )
+
+    return call_with_glossary
 
 
 def _protect(

@@ -149,6 +149,12 @@ class FileOptions(Settings):
         "Whether placeholders, tags, URLs and e-mail addresses of a line come back "
         "unchanged and once each: {name}, %s, {{x}}, <1>, https://example.com.",
     )
+    glossary: str | None = setting(
+        None,
+        "File of terms that translations must have: on each line a source term, a tab "
+        "and a target term. The model must be exported with --terms.",
+        path=True,
+    )
     options: SearchOptions = dataclasses.field(default_factory=SearchOptions)
     signature: str = setting(
         "",
@@ -171,6 +177,11 @@ class FileOptions(Settings):
                 "--protect may translate a line without its placeholders, so it takes "
                 "neither --target nor --prefix. Leave one of them out."
             )
+        if self.glossary is not None and set(given) - {"--n_best", "--glossary"}:
+            raise UserError(
+                "An export forces terms by a search with its own settings. Received: "
+                f"{' and '.join(given)}. Leave out --glossary or the others."
+            )
         if self.target and given:
             raise UserError(
                 f"--target only scores; remove {' and '.join(given)}, or remove "
@@ -181,7 +192,7 @@ class FileOptions(Settings):
                 f"--input and --target are the same: {self.target}. Give the "
                 "texts and their translations."
             )
-        names = ("input", "target", "prefix")
+        names = ("input", "target", "prefix", "glossary")
         check_standard_input([(name, getattr(self, name)) for name in names])
         if self.prefix is not None and given != ["--prefix"]:
             raise UserError(
@@ -196,7 +207,7 @@ class FileOptions(Settings):
                 "An export samples with its own settings. Received: "
                 f"{' and '.join(given)}. Leave out --sample or the others."
             )
-        if self.n_best > 1 and set(given) - {"--n_best", "--sample"}:
+        if self.n_best > 1 and set(given) - {"--n_best", "--sample", "--glossary"}:
             raise UserError(
                 "The n best are searched with the export's settings. Received: "
                 f"{' and '.join(given)}. Leave out --n_best or the others."
@@ -208,6 +219,7 @@ class FileOptions(Settings):
             "--n_best": self.n_best > 1,
             "--sample": self.sample,
             "--prefix": self.prefix is not None,
+            "--glossary": self.glossary is not None,
             "--signature": bool(self.signature),
             "--beam_size": self.options.beam_size is not None,
             "--alpha": self.options.alpha is not None,

@@ -44,11 +44,13 @@ class TranslatedText:
         score: Log probability over length penalty, by which translations are ranked.
         truncated: Whether the text was over the server's limits, and its end was
             left out.
+        unmet: Target terms of a glossary that the translation does not have.
     """
 
     text: str
     score: float
     truncated: bool = False
+    unmet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,10 @@ class TranslationClient:
         ]
 
     def translate_n_best(
-        self, texts: Sequence[str | bytes], count: int | None = None
+        self,
+        texts: Sequence[str | bytes],
+        count: int | None = None,
+        terms: Sequence[Sequence[str]] | None = None,
     ) -> list[list[TranslatedText]]:
         """Returns the best translations of each text, best first.
 
@@ -239,9 +244,15 @@ class TranslationClient:
         Args:
             texts: As `translate` takes them.
             count: Translations of each text. Default: the n_best of the export.
+            terms: Words that the translations of each text must have, for an export
+                made with --terms. It leaves out what it cannot write or has no room
+                for. If there is no translation with them, that of the text is "".
         """
         inputs = {signature.TEXT: string_tensor(texts)}
-        return self._several(signature.NBEST, inputs, count)
+        if terms is None:
+            return self._several(signature.NBEST, inputs, count)
+        inputs[signature.TERMS] = string_tensor(["\n".join(each) for each in terms])
+        return self._several(signature.NBEST_WITH_TERMS, inputs, count)
 
     def sample(
         self,

@@ -78,6 +78,7 @@ def example_request(
         signature.SOURCE: strings,
         signature.TARGET: strings,
         signature.PREFIX: strings,
+        signature.TERMS: strings,
         signature.SEED: np.arange(len(texts), dtype=np.int64),
         signature.INPUT_IDS: source_ids,
         signature.OUTPUT_IDS: target_ids,

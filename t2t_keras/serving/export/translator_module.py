@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding.search_state import IMPOSSIBLE, BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, length_penalty
+from t2t_keras.decoding.terms import BEAMS_WITH_TERMS
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.ids_module import (
     IdsModule,
@@ -37,6 +38,7 @@ from t2t_keras.text.reading import (
     TextAdapter,
     TextReader,
 )
+from t2t_keras.text.term_encoder import TermEncoder
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
@@ -83,6 +85,7 @@ class TranslatorModule(IdsModule):
             request must be text as the model would write it.
         sampling: If given, signature sample draws from the model.
         with_prefix: Whether there is a signature that takes prefixes.
+        with_terms: Whether there is a signature that takes terms.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class TranslatorModule(IdsModule):
         text_adapter: TextAdapter | None = None,
         sampling: Any = None,
         with_prefix: bool = False,
+        with_terms: bool = False,
     ):
         super().__init__(model, vocabulary, settings, limits)
         self.tokenizers = vocabulary.graph_resources
@@ -116,7 +120,7 @@ class TranslatorModule(IdsModule):
         self.score = self._with_languages(self._score, *pair)
         self.attention = self._with_languages(self._attention, *pair)
         self._sampling = sampling
-        self.sample = self.translate_with_prefix = None
+        self.sample = self.translate_with_prefix = self.nbest_with_terms = None
         if sampling is not None:
             seed = tf.TensorSpec([None], tf.int64, name=signature.SEED)
             self.sample = self._with_languages(self._sample, text, seed)
@@ -124,6 +128,12 @@ class TranslatorModule(IdsModule):
             prefix = tf.TensorSpec([None], tf.string, name=signature.PREFIX)
             self.translate_with_prefix = self._with_languages(
                 self._translate_with_prefix, text, prefix
+            )
+        if with_terms:
+            self._term_encoder = TermEncoder(vocabulary)
+            terms = tf.TensorSpec([None], tf.string, name=signature.TERMS)
+            self.nbest_with_terms = self._with_languages(
+                self._nbest_with_terms, text, terms
             )
 
     def _with_languages(
@@ -163,6 +173,7 @@ class TranslatorModule(IdsModule):
         optional = {
             signature.SAMPLE: self.sample,
             signature.TRANSLATE_WITH_PREFIX: self.translate_with_prefix,
+            signature.NBEST_WITH_TERMS: self.nbest_with_terms,
         }
         return {
             signature.TRANSLATE: self.translate,
@@ -270,6 +281,29 @@ class TranslatorModule(IdsModule):
         truncated_B = read.truncated | prefixes.truncated | is_short_B
         read = read._replace(truncated=truncated_B)
         return self._best_outputs(result, sources._replace(read=read))
+
+    def _nbest_with_terms(
+        self, text: Tensor, terms: Tensor, languages: _Languages | None
+    ) -> Outputs:
+        sources = self._read(text, languages)
+        each = tf.shape(text)
+        terms_B = check_option(
+            check_texts(terms, signature.TERMS), each, signature.TERMS
+        )
+        terms_BCP = self._term_encoder.encode_in_graph(terms_B)
+        has_terms_B = tf.reduce_any(terms_BCP != PAD_ID, axis=[1, 2])
+        beam_size = self._settings.beam_size
+        widest = BEAMS_WITH_TERMS * beam_size
+        settings = dataclasses.replace(
+            self._settings, beam_size=widest, n_best=self._limits.n_best
+        )
+        result = self._search(
+            sources,
+            settings,
+            terms=terms_BCP,
+            beam_sizes=tf.where(has_terms_B, widest, beam_size),
+        )
+        return self._several_outputs(result, sources)
 
     def _several_outputs(
         self, result: BeamSearchResult, sources: _ReadSources

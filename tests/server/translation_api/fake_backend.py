@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from t2t_keras.server.translation_api.language_pairs import LanguagePair
 from t2t_keras.server.translation_api.settings import TranslationApiSettings
@@ -72,6 +73,26 @@ class FakeBackend:
                 for rank in range(N_BEST)
             ]
             for best in map(self._translated, sentences)
+        ]
+
+    def force_terms(
+        self,
+        pair: LanguagePair,
+        sentences: Sequence[str | bytes],
+        terms: Sequence[Sequence[str]],
+    ) -> list[list[TranslatedText]]:
+        """Terms are added at the end; a question has no translation with them."""
+        pairs = list(zip(map(str, sentences), terms, strict=True))
+        self._call(pair.model, "terms", [f"{each}|{'|'.join(t)}" for each, t in pairs])
+        return [
+            [TranslatedText("", 0.0)]
+            if "?" in sentence
+            else [
+                replace(best, text=" ".join([best.text, *wanted]) + "'" * rank)
+                for rank in range(N_BEST)
+            ]
+            for sentence, wanted in pairs
+            for best in [self._translated(sentence)]
         ]
 
     def attention(

@@ -1,0 +1,103 @@
+"""Ids of target terms as they are within a sentence, in Python and in the graph.
+
+Shapes: B sentences, C terms of each, P tokens of a term, M terms of all sentences.
+"""
+
+import string
+
+from t2t_keras.text.protected_spans import SPACELESS, is_spaceless
+from t2t_keras.text.reading import TextReader
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
+from t2t_keras.typing import Tensor
+
+# Limits in the graph: at each position a search compares the end of each hypothesis
+# with each beginning of each term.
+MAX_TERMS = 16
+MAX_TERM_TOKENS = 32
+
+
+class TermEncoder:
+    """Encoder of terms as they are after another word.
+
+    Where a script has no spaces, a term follows the character before it.
+
+    Args:
+        vocabulary: Vocabulary of targets.
+    """
+
+    def __init__(self, vocabulary: Vocabulary):
+        self._vocabulary = vocabulary
+        self._spaced = _Context("a ", vocabulary)
+        # Of words with an unknown one, it is not known where they begin.
+        glue = "a " if UNK_ID in vocabulary.encode("a") else "a"
+        self._glued = _Context(glue, vocabulary)
+
+    def encode(self, term: str) -> list[int]:
+        """Returns the ids of a term; [] if a character of it has no piece."""
+        text = self._vocabulary.normalize(term).strip(string.whitespace)
+        glued = self._glued.encode(text) if is_spaceless(text[:1]) else []
+        return glued or self._spaced.encode(text)
+
+    def encode_in_graph(self, terms: Tensor) -> Tensor:
+        """Returns the ids of the terms of sentences, [B, C, P] int32, padded with 0.
+
+        There is only padding for a term that is empty, has more than `MAX_TERM_TOKENS`
+        tokens or a character without a piece. C is at most `MAX_TERMS`; the rest is
+        left out.
+
+        Args:
+            terms: [B] string, terms with line breaks between them.
+        """
+        import tensorflow as tf
+
+        lines = tf.strings.split(terms, "\n")[:, :MAX_TERMS]
+        texts_M = self._vocabulary.normalize_in_graph(lines.flat_values)
+        texts_M = tf.strings.strip(texts_M)
+        spaced_MP = self._spaced.encode_in_graph(texts_M)
+        glued_MP = self._glued.encode_in_graph(texts_M)
+        is_spaceless_M = tf.strings.regex_full_match(texts_M, f"(?s){SPACELESS}.*")
+        is_glued_M = is_spaceless_M & (glued_MP[:, 0] != PAD_ID)
+        ids_MP = tf.where(is_glued_M[:, None], glued_MP, spaced_MP)
+        ids_BCP = lines.with_flat_values(ids_MP).to_tensor(PAD_ID)
+        # As narrow as the longest term.
+        columns = tf.reduce_sum(tf.cast(ids_BCP != PAD_ID, tf.int32), axis=2)
+        longest = tf.reduce_max(tf.concat([tf.reshape(columns, [-1]), [1]], axis=0))
+        return ids_BCP[:, :, :longest]
+
+
+class _Context:
+    """Text before a term, whose tokens are not those of the term."""
+
+    def __init__(self, text: str, vocabulary: Vocabulary):
+        self._text = text
+        self._vocabulary = vocabulary
+        # With the piece of a language, if a text begins with it.
+        self._ids = vocabulary.encode(text.strip())[:-1]
+        self._reader = TextReader(vocabulary, len(self._ids) + MAX_TERM_TOKENS + 1)
+
+    def encode(self, term: str) -> list[int]:
+        """Returns the ids of a term; [] if one is unknown, or a piece spans both."""
+        before = len(self._ids)
+        ids = self._vocabulary.encode(self._text + term)[:-1]
+        if not term or ids[:before] != self._ids or UNK_ID in ids[before:]:
+            return []
+        return ids[before:]
+
+    def encode_in_graph(self, terms: Tensor) -> Tensor:
+        """Returns what `encode` does for terms [M], [M, MAX_TERM_TOKENS] int32.
+
+        The rest of a row, or all of a term with more tokens, is padding.
+        """
+        import tensorflow as tf
+
+        read = self._reader.read_in_graph(self._text + terms)
+        width = len(self._ids) + MAX_TERM_TOKENS
+        ids = tf.pad(read.ids, [[0, 0], [0, width]], constant_values=PAD_ID)[:, :width]
+        before, own = tf.split(ids, [len(self._ids), MAX_TERM_TOKENS], axis=1)
+        is_whole = (
+            tf.reduce_all(before == tf.constant(self._ids, tf.int32), axis=1)
+            & ~tf.reduce_any(own == UNK_ID, axis=1)
+            & ~read.truncated
+            & (terms != "")
+        )
+        return tf.where(is_whole[:, None] & (own != EOS_ID), own, PAD_ID)

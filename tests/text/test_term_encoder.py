@@ -1,0 +1,98 @@
+"""Ids of terms as they are within a sentence, in Python and in the graph."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.text.language_tags import LanguageTags
+from t2t_keras.text.piece_vocabulary import PieceVocabulary
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.term_encoder import MAX_TERM_TOKENS, MAX_TERMS, TermEncoder
+from t2t_keras.text.tokenizers import SentencePieceTokenizer, WordTokenizer
+
+LINES = ["der große Hund schläft", "ein Hund, zwei Hunde", "中国 中国人 日本 人"] * 9
+SPECIAL = ["<pad>", "</s>", "<unk>"]
+TERMS = ("Hund", "große Hund", "Äpfel", "schläft", "Hunde, zwei", "中国", "中国 Hund")
+
+
+def learned():
+    return SubwordVocabulary(learn_subwords(LINES, vocabulary_size=310))
+
+
+def imported():
+    """Pieces of a SentencePiece model with other ids, and languages."""
+    proto = learned().model_proto
+    pieces = SentencePieceTokenizer(proto).processor
+    names = [pieces.id_to_piece(i) for i in range(3, pieces.get_piece_size())]
+    languages = LanguageTags({"de": "__de__", "zh": "__zh__"}, "zh", "de")
+    return PieceVocabulary(
+        [*SPECIAL, *names[::-1], "__de__", "__zh__"],
+        SentencePieceTokenizer(proto),
+        without_text=["__de__", "__zh__"],
+        languages=languages,
+    )
+
+
+def words():
+    known = ["a", "der", "Hund", "große", "schläft", "中国", "zwei", "Hunde,"]
+    return PieceVocabulary([*SPECIAL, *known], WordTokenizer())
+
+
+@pytest.mark.parametrize("make", [learned, imported, words])
+def test_ids_are_those_within_a_sentence(make):
+    vocabulary = make()
+    encoder = TermEncoder(vocabulary)
+    assert encoder.encode("  Hund ") == encoder.encode("Hund")
+    for term in TERMS:
+        ids = encoder.encode(term)
+        if not ids:
+            assert make is words and "Äpfel" in term
+            continue
+        # Characters without spaces between them follow each other in a sentence.
+        is_glued = term[0] == "中" and make is not words
+        sentence = f"der 人{term}" if is_glued else f"der {term}"
+        assert vocabulary.encode(sentence)[:-1][-len(ids) :] == ids
+        before = vocabulary.encode("der 人" if is_glued else "der")[:-1]
+        assert vocabulary.decode([*before, *ids]) == sentence
+        assert vocabulary.tag_id not in ids
+
+
+@pytest.mark.parametrize("make", [learned, imported, words])
+def test_the_graph_has_the_same_ids(make):
+    vocabulary = make()
+    encoder = TermEncoder(vocabulary)
+    hostile = ["", " ", "x" * 900, "犬", "\ue000", "</s>", "__de__ Hund", "\udcff", "a"]
+    rows = [
+        [],
+        list(TERMS),
+        hostile,
+        ["Hund"] * (MAX_TERMS + 3),
+        ["Hund " * MAX_TERM_TOKENS, "Hund " * (MAX_TERM_TOKENS + 1)],
+    ]
+    encode = tf.function(
+        encoder.encode_in_graph, input_signature=[tf.TensorSpec([None], tf.string)]
+    )
+    texts = ["\n".join(row).encode("utf-8", "surrogatepass") for row in rows]
+    found = encode(tf.constant(texts)).numpy()
+    assert found.shape == (5, MAX_TERMS, MAX_TERM_TOKENS)
+    for row, terms in enumerate(rows):
+        for number, term in enumerate(terms[:MAX_TERMS]):
+            expected = encoder.encode(term)
+            if len(expected) > MAX_TERM_TOKENS:
+                expected = []
+            actual = found[row, number]
+            assert actual[actual != 0].tolist() == expected, (term, row)
+            assert not actual[len(expected) :].any()
+        assert not found[row, len(terms) :].any()
+    # As narrow as the longest term; one column without any.
+    assert encode(tf.constant(["Hund"])).shape[2] == len(encoder.encode("Hund"))
+    assert encode(tf.constant([""])).numpy().tolist() == [[[0]]]
+    assert encode(np.zeros([0], "S1").astype(object)).shape[0] == 0
+
+
+def test_a_term_that_the_vocabulary_cannot_write_has_no_ids():
+    encoder = TermEncoder(words())
+    assert encoder.encode("Hund Katze") == []
+    assert encoder.encode("Katze") == []
+    assert encoder.encode(" ") == []
