@@ -10,7 +10,8 @@ were.
 
 Terms: one or two words of each reference are terms that the translation must have, as
 in Post and Vilar 2018. It prints the percentage of terms in the translations of a
-search without them and of one with them, and BLEU of both. The last row has a glossary
+search without them and of one with them, and BLEU of both. Then a server of an export
+with --terms is asked for the same, in requests of 32 lines. The last row has a glossary
 of words that are in no training text.
 """
 
@@ -22,15 +23,17 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from t2t_keras import Run
+from benchmarks.server_process import started_server
+from t2t_keras import Run, TranslationClient
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.runs import translators
 from t2t_keras.runs.translation import scoring
 from t2t_keras.runs.translation.glossary_translation import widen_beam
-from t2t_keras.text.glossary import Term, encode_term
+from t2t_keras.serving.client.translation_client import TranslatedText
 from t2t_keras.text.protected_spans import keeps_spans, without_spans
+from t2t_keras.text.term_encoder import TermEncoder
 
-SEED, LINES = 7, 500
+SEED, LINES, BATCH = 7, 500, 32
 SPANS = (
     "{name}",
     "{0}",
@@ -99,20 +102,15 @@ def measure_terms(run: Run, sources: Sequence[str], references: Sequence[str]) -
     """Prints how many words of the references are in searches with and without them."""
     trained, decoding = run.trained(), run.settings.decoding
     terms = draw_words(references, SEED)
-    ids = [
-        [encode_term(Term(word, word), trained.vocabulary) for word in words]
-        for words in terms
-    ]
+    encode = TermEncoder(trained.vocabulary).encode
+    ids = [[encode(word) for word in words] for words in terms]
     plain = translators.text_translator(trained, decoding)
     wide = translators.text_translator(trained, widen_beam(decoding))
     forced = translators.text_translator(trained, widen_beam(decoding), with_terms=True)
     total = sum(map(len, terms))
     print(f"\n{f'{total} terms of references':<26}{'in %':>8}{'BLEU':>8}{'seconds':>9}")
-    for title, translate in (
-        ("free", lambda: plain.translate(sources)),
-        ("free, beam of twice as many", lambda: wide.translate(sources)),
-        ("forced", lambda: forced.translate(sources, terms=ids)),
-    ):
+
+    def report(title: str, translate: Callable[[], list]) -> None:
         found, seconds = _timed(translate)
         texts = [each.text for each in found]
         met = sum(
@@ -122,6 +120,32 @@ def measure_terms(run: Run, sources: Sequence[str], references: Sequence[str]) -
         )
         bleu = corpus_scores(texts, references).headline[1]
         print(f"{title:<26}{100 * met / total:>8.1f}{bleu:>8.2f}{seconds:>9.1f}")
+
+    report("free", lambda: plain.translate(sources))
+    report("free, beam of twice as many", lambda: wide.translate(sources))
+    report("forced", lambda: forced.translate(sources, terms=ids))
+    version = run.export("text", terms=True)
+    with (
+        started_server(version.parent) as server,
+        TranslationClient(server.address) as client,
+    ):
+        report("served, free", lambda: _ask(client, sources, None))
+        report("served, forced", lambda: _ask(client, sources, terms))
+
+
+def _ask(
+    client: TranslationClient,
+    sources: Sequence[str],
+    terms: Sequence[Sequence[str]] | None,
+) -> list[TranslatedText]:
+    """Returns the best translations, asked for in batches."""
+    best = []
+    for start in range(0, len(sources), BATCH):
+        batch = slice(start, start + BATCH)
+        part = None if terms is None else terms[batch]
+        answers = client.translate_n_best(sources[batch], terms=part)
+        best += [answer[0] for answer in answers]
+    return best
 
 
 def measure_unseen(run: Run, sources: Sequence[str]) -> None:

@@ -207,6 +207,20 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "len(versions)",
     ),
     Mutation(
+        "texts without terms are searched with a wider beam",
+        "t2t_keras.serving.export.translator_module",
+        "TranslatorModule._nbest_with_terms",
+        "tf.where(has_terms_B, widest, beam_size)",
+        "tf.where(has_terms_B, widest, widest)",
+    ),
+    Mutation(
+        "texts that have no translation with their terms stay empty",
+        "t2t_keras.serving.client.glossaries",
+        "translate_with_glossary",
+        "answer in pairs if answer[0].text",
+        "answer in pairs if answer",
+    ),
+    Mutation(
         "the score of a target has another length penalty",
         "t2t_keras.serving.export.translator_module",
         "TranslatorModule._score",

@@ -60,6 +60,27 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "sums_TI[:, word] = weights[:, piece]",
     ),
     Mutation(
+        "a term in a script without spaces begins with a space",
+        "t2t_keras.text.term_encoder",
+        "TermEncoder.encode_in_graph",
+        "tf.where(is_glued_M[:, None], glued_MP, spaced_MP)",
+        "spaced_MP",
+    ),
+    Mutation(
+        "terms with unknown characters are forced",
+        "t2t_keras.text.term_encoder",
+        "_Context.encode_in_graph",
+        "~tf.reduce_any(own == UNK_ID, axis=1)",
+        "~tf.reduce_any(own < PAD_ID, axis=1)",
+    ),
+    Mutation(
+        "terms are found within words",
+        "t2t_keras.text.glossary",
+        "Glossary._at",
+        "end <= len(text) and _is_boundary(text, end)",
+        "end <= len(text)",
+    ),
+    Mutation(
         "pairs with one empty side are kept",
         "t2t_keras.input_pipeline.corpora.parallel_text",
         "ParallelText.pairs",
