@@ -217,8 +217,8 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "texts that have no translation with their terms stay empty",
         "t2t_keras.serving.client.glossaries",
         "translate_with_glossary",
-        "answer in pairs if answer[0].text",
-        "answer in pairs if answer",
+        "answer[0].text",
+        "answer",
     ),
     Mutation(
         "the score of a target has another length penalty",
