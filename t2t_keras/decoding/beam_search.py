@@ -22,7 +22,7 @@ from t2t_keras.decoding.settings import (
     RowOptions,
     is_given,
 )
-from t2t_keras.decoding.terms import fitting_terms
+from t2t_keras.decoding.terms import fitting_terms, no_progress
 from t2t_keras.typing import Tensor
 
 
@@ -104,6 +104,8 @@ def beam_search(
     state = initial_state(
         cache, sentences, beams=beams, slots=slots, max_decode_length=max_decode_length
     )
+    if is_given(sentences.terms):
+        state = state._replace(progress=no_progress(sentences.terms))
     # At first there is only the empty hypothesis.
     state = step(state)
     if grow_fn is None:

@@ -4,16 +4,16 @@ Hypotheses that miss the same number of tokens of their terms share a bank. Each
 has some places of the beam, in turn, so that hypotheses with terms do not lose to
 likelier ones without (dynamic beam allocation; Post and Vilar 2018, ADR 0037).
 
-Shapes: B sentences, W live hypotheses of each, X candidates, L longest output, C terms,
-P tokens of the longest term.
+Shapes: B sentences, W live hypotheses of each, X candidates, C terms, P tokens of the
+longest term.
 """
 
 import tensorflow as tf
 
 from t2t_keras.decoding.candidates import Candidates, Demands
 from t2t_keras.decoding.search_state import IMPOSSIBLE, SearchState, axis_size
-from t2t_keras.decoding.search_step import SearchStep, append_tokens
-from t2t_keras.decoding.terms import TermProgress, progress_after, term_progress
+from t2t_keras.decoding.search_step import SearchStep
+from t2t_keras.decoding.terms import TermProgress, progress_after
 from t2t_keras.typing import Tensor
 
 
@@ -24,8 +24,7 @@ class ConstrainedStep(SearchStep):
     """
 
     def _demands(self, state: SearchState) -> Demands:
-        progress = self._progress(state)
-        terms = state.sentences.terms
+        terms, progress = state.sentences.terms, state.progress
         return Demands(
             progress.next_tokens(terms), tf.reduce_any(~progress.is_met, axis=2)
         )
@@ -37,8 +36,7 @@ class ConstrainedStep(SearchStep):
         """
         sizes_B = state.sentences.beam_sizes
         counts_B1 = tf.where(sizes_B > 1, 2 * sizes_B, 1)[:, None]
-        tokens_BXL = append_tokens(state, candidates)
-        banks_BX = self._banks(state, candidates, tokens_BXL)
+        banks_BX = _progress_after(state, candidates).remaining(state.sentences.terms)
         ranks_BX = _ranks_in_banks(candidates.log_probs, banks_BX, state)
         log_probs_BX = tf.where(ranks_BX < counts_B1, candidates.log_probs, IMPOSSIBLE)
         return candidates._replace(log_probs=log_probs_BX)
@@ -48,7 +46,8 @@ class ConstrainedStep(SearchStep):
     ) -> SearchState:
         """Returns the state at the next position: the best of each bank in turn."""
         log_probs_BX = tf.where(ends, IMPOSSIBLE, candidates.log_probs)
-        banks_BX = self._banks(state, candidates, tokens)
+        progress = _progress_after(state, candidates)
+        banks_BX = progress.remaining(state.sentences.terms)
         ranks_BX = _ranks_in_banks(log_probs_BX, banks_BX, state)
         # Of equal ranks those that miss fewer tokens.
         turns_BX = ranks_BX * _bank_count(state) + banks_BX
@@ -58,20 +57,14 @@ class ConstrainedStep(SearchStep):
         chosen_log_probs_BW = self._mask_outside_beam(chosen_log_probs_BW, state)
         log_probs_BW, order_BW = tf.math.top_k(chosen_log_probs_BW, self.beams)
         index_BW = tf.gather(chosen_BW, order_BW, batch_dims=1)
-        return self._continue(state, candidates, tokens, log_probs_BW, index_BW)
+        state = self._continue(state, candidates, tokens, log_probs_BW, index_BW)
+        return state._replace(progress=progress.take(index_BW))
 
-    def _progress(self, state: SearchState) -> TermProgress:
-        return term_progress(state.live_tokens, state.position, state.sentences.terms)
 
-    def _banks(
-        self, state: SearchState, candidates: Candidates, tokens: Tensor
-    ) -> Tensor:
-        """Returns [B, X] int32, the number of tokens that each candidate misses."""
-        terms = state.sentences.terms
-        progress = progress_after(
-            self._progress(state), candidates.parents, tokens, state.position, terms
-        )
-        return progress.remaining(terms)
+def _progress_after(state: SearchState, candidates: Candidates) -> TermProgress:
+    return progress_after(
+        state.progress, candidates.parents, candidates.tokens, state.sentences.terms
+    )
 
 
 def _bank_count(state: SearchState) -> int | Tensor:

@@ -71,6 +71,7 @@ class SearchState(NamedTuple):
     live_log_probs: Tensor  # [B, W] float32, best first; all impossible: sentence done
     finished: BeamSearchResult  # [B, W, ...]: hypotheses with EOS, best score first
     sentences: SentenceSettings
+    progress: Any = ()  # `TermProgress` of the live hypotheses, or () without terms
 
 
 def is_live(state: SearchState) -> Tensor:

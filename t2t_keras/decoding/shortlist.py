@@ -84,18 +84,19 @@ class Shortlist:
                 f"all tokens of a prefix are in the shortlist. Received: {self.size}"
             )
 
-    def select(self, source: Tensor, prefixes: Tensor = ()) -> Tensor:
+    def select(self, source: Tensor, options: RowOptions | None = None) -> Tensor:
         """Returns the shortlist of each sentence, [B, N] int32, ascending.
 
         Args:
             source: [B, S] int32, padded with 0.
-            prefixes: [B, P] int32, further tokens that must be in it; `()` for none.
-                P is at most N - `NUM_SPECIAL_IDS`.
+            options: Prefixes, whose tokens must be in it, at most
+                N - `NUM_SPECIAL_IDS`; and terms, whose tokens are in it while there is
+                room for them.
         """
         candidates_VK, probabilities_VK = self.weights
         batch = tf.shape(source)[0]
         # Ranks above all probabilities: often, and always, in the shortlist.
-        frequent, required = 2.0, 3.0
+        frequent, of_terms, required = 2.0, 3.0, 4.0
         ids_V = tf.range(self.vocabulary_size)
         ranks_V = tf.where(ids_V < self.size // 4, frequent, 0.0)
         ranks_V = tf.where(ids_V < NUM_SPECIAL_IDS, required, ranks_V)
@@ -105,9 +106,12 @@ class Shortlist:
             tf.reshape(tf.gather(candidates_VK, source), [batch, -1]),
             tf.reshape(tf.gather(probabilities_VK, source), [batch, -1]),
         )
-        if is_given(prefixes):
-            ones_BP = tf.ones_like(prefixes, tf.float32)
-            ranks_BV = _raise_to(ranks_BV, prefixes, required * ones_BP)
+        options = options or RowOptions()
+        for rank, tokens in ((required, options.prefixes), (of_terms, options.terms)):
+            if is_given(tokens):
+                flat_BX = _flatten(tokens)
+                ones_BX = tf.ones_like(flat_BX, tf.float32)
+                ranks_BV = _raise_to(ranks_BV, flat_BX, rank * ones_BX)
         # Among equals top_k selects the lowest ids.
         _, words_BN = tf.math.top_k(ranks_BV, self.size)
         return tf.sort(words_BN, axis=1)
@@ -140,9 +144,8 @@ def to_options(words: Tensor, options: RowOptions | None) -> RowOptions | None:
     if is_given(options.prefixes):
         options = options._replace(prefixes=_to_indices(words, options.prefixes))
     if is_given(options.terms):
-        shape = tf.shape(options.terms)
-        flat_BX = tf.reshape(options.terms, [shape[0], shape[1] * shape[2]])
-        indices_BCP = tf.reshape(_to_indices(words, flat_BX), shape)
+        indices_BX = _to_indices(words, _flatten(options.terms))
+        indices_BCP = tf.reshape(indices_BX, tf.shape(options.terms))
         # Of a term of which the shortlist has only a part, nothing is left.
         is_term_BCP = tf.cast(options.terms, tf.int32) != PAD_ID
         has_all_BC = tf.reduce_all(tf.equal(indices_BCP != PAD_ID, is_term_BCP), axis=2)
@@ -151,16 +154,11 @@ def to_options(words: Tensor, options: RowOptions | None) -> RowOptions | None:
     return options
 
 
-def required_tokens(options: RowOptions) -> Tensor:
-    """Returns [B, X] int32, the tokens of prefixes and terms, or `()` for none."""
-    parts = []
-    if is_given(options.prefixes):
-        parts.append(tf.cast(options.prefixes, tf.int32))
-    if is_given(options.terms):
-        shape = tf.shape(options.terms)
-        terms_BCP = tf.cast(options.terms, tf.int32)
-        parts.append(tf.reshape(terms_BCP, [shape[0], shape[1] * shape[2]]))
-    return tf.concat(parts, axis=1) if parts else ()
+def _flatten(tokens: Tensor) -> Tensor:
+    """Returns [B, X] int32 of tokens [B, ...]."""
+    shape = tf.shape(tokens)
+    flat = tf.reshape(tokens, [shape[0], tf.reduce_prod(shape[1:])])
+    return tf.cast(flat, tf.int32)
 
 
 def _to_indices(words: Tensor, tokens: Tensor) -> Tensor:

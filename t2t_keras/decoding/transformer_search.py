@@ -21,7 +21,6 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, is_given
 from t2t_keras.decoding.shortlist import (
     NUM_SPECIAL_IDS,
     Shortlist,
-    required_tokens,
     to_options,
     to_result,
 )
@@ -185,7 +184,7 @@ def search_translations(
             options = options._replace(max_lengths=at_least_2_B)
     if shortlist is not None:
         _check_shortlist(shortlist, vocabulary_size, settings)
-        words_BN = shortlist.select(source, required_tokens(options))
+        words_BN = shortlist.select(source, options)
         vocabulary_size, options = shortlist.size, to_options(words_BN, options)
     slots = 0 if growing else length * settings.beam_size
     result = beam_search(

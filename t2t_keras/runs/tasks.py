@@ -20,7 +20,7 @@ TREES = "tree"
 
 
 def check_translates(target_language: str | None, flag: str) -> None:
-    """Raises `UserError` if a flag is given that is not for a parser."""
+    """Raises `UserError`, which names the flag, for the target language of parsers."""
     if target_language == TREES:
         raise UserError(
             f"--{flag} is for translations, but this model is a parser, whose output "

@@ -1,7 +1,10 @@
 """Glossary: terms of the source language, and how they are to be translated."""
 
+import bisect
 import dataclasses
+import operator
 import os
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
 from t2t_keras.errors import UserError
@@ -24,11 +27,14 @@ class Glossary:
         terms: Target term of each source term. White space in them is single spaces.
 
     Raises:
-        UserError: If a term is empty.
+        UserError: If a term is empty, or a source term has two target terms.
     """
 
     def __init__(self, terms: Mapping[str, str]):
         self._terms: dict[str, Term] = {}
+        # Lengths of the terms with a first word, the longest first: a sentence that
+        # lacks it costs one lookup for each of its words.
+        self._lengths: dict[str, list[int]] = {}
         for source, target in terms.items():
             term = Term(" ".join(source.split()), " ".join(target.split()))
             if not (term.source and term.target):
@@ -36,8 +42,16 @@ class Glossary:
                     "A term of a glossary must have a source and a target. "
                     f"Received: {source!r} and {target!r}"
                 )
-            self._terms[term.source] = term
-        self._lengths = sorted({*map(len, self._terms)}, reverse=True)
+            if self._terms.setdefault(term.source, term) != term:
+                raise UserError(
+                    f"A glossary has two translations of {term.source!r}: "
+                    f"{self._terms[term.source].target!r} and {term.target!r}. Keep "
+                    "one of them."
+                )
+            first_word = _fold(_word_at(term.source, 0))
+            lengths = self._lengths.setdefault(first_word, [])
+            if len(term.source) not in lengths:
+                bisect.insort(lengths, len(term.source), key=operator.neg)
 
     @property
     def terms(self) -> list[Term]:
@@ -62,18 +76,18 @@ class Glossary:
         text = " ".join(text.split())
         folded, found, place = _fold(text), {}, 0
         while place < len(text):
-            term = self._at(text, folded, place)
+            word = _word_at(folded, place)
+            term = self._at(text, folded, place, word)
             if term is None:
-                place += 1
+                place += len(word)
             else:
                 found.setdefault(term.target, term)
                 place += len(term.source)
         return list(found.values())
 
-    def _at(self, text: str, folded: str, start: int) -> Term | None:
-        if not _is_boundary(text, start):
-            return None
-        for length in self._lengths:
+    def _at(self, text: str, folded: str, start: int, word: str) -> Term | None:
+        """Returns the longest term at a place, where a word begins."""
+        for length in self._lengths.get(word, ()):
             end = start + length
             if end <= len(text) and _is_boundary(text, end):
                 words = text[start:end], folded[start:end]
@@ -83,8 +97,16 @@ class Glossary:
 
 
 def unmet_terms(translation: str, terms: Iterable[Term]) -> tuple[str, ...]:
-    """Returns the target terms that a translation does not have."""
-    return tuple(term.target for term in terms if term.target not in translation)
+    """Returns the target terms that a translation does not have.
+
+    Capitals and forms of characters do not count: a vocabulary may not keep them.
+    """
+    plain = _plain(translation)
+    return tuple(term.target for term in terms if _plain(term.target) not in plain)
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def read_glossary(path: str | os.PathLike[str]) -> Glossary:
@@ -138,6 +160,14 @@ def _parse(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, str]]:
 def _fold(text: str) -> str:
     """Returns a text in lower case, of the same length."""
     return "".join(lower if len(lower := each.lower()) == 1 else each for each in text)
+
+
+def _word_at(text: str, start: int) -> str:
+    """Returns what is between a boundary and the next one; a space is a word too."""
+    end = start + 1
+    while not _is_boundary(text, end):
+        end += 1
+    return text[start:end]
 
 
 def _is_boundary(text: str, place: int) -> bool:

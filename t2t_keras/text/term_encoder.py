@@ -28,36 +28,45 @@ class TermEncoder:
     def __init__(self, vocabulary: Vocabulary):
         self._vocabulary = vocabulary
         self._spaced = _Context("a ", vocabulary)
-        # Of words with an unknown one, it is not known where they begin.
-        glue = "a " if UNK_ID in vocabulary.encode("a") else "a"
+        # A tokenizer may join unknown characters: the term might be a part of them.
+        glue = "a" if UNK_ID not in vocabulary.encode("a") else ""
         self._glued = _Context(glue, vocabulary)
+        # For vocabularies whose pieces may be several words.
+        self._alone = _Context("", vocabulary)
 
     def encode(self, term: str) -> list[int]:
-        """Returns the ids of a term; [] if a character of it has no piece."""
+        """Returns the ids of a term; [] if it is empty or a character has no piece."""
         text = self._vocabulary.normalize(term).strip(string.whitespace)
-        glued = self._glued.encode(text) if is_spaceless(text[:1]) else []
-        return glued or self._spaced.encode(text)
+        if not text:
+            return []
+        glued = self._glued.encode(text) if is_spaceless(text[0]) else []
+        return glued or self._spaced.encode(text) or self._alone.encode(text)
 
     def encode_in_graph(self, terms: Tensor) -> Tensor:
         """Returns the ids of the terms of sentences, [B, C, P] int32, padded with 0.
 
-        There is only padding for a term that is empty, has more than `MAX_TERM_TOKENS`
-        tokens or a character without a piece. C is at most `MAX_TERMS`; the rest is
-        left out.
+        There is only padding for a term that has more than `MAX_TERM_TOKENS` tokens or
+        a character without a piece. C is at most `MAX_TERMS`, such terms counted; the
+        rest is left out.
 
         Args:
             terms: [B] string, terms with line breaks between them.
         """
         import tensorflow as tf
 
-        lines = tf.strings.split(terms, "\n")[:, :MAX_TERMS]
-        texts_M = self._vocabulary.normalize_in_graph(lines.flat_values)
-        texts_M = tf.strings.strip(texts_M)
-        spaced_MP = self._spaced.encode_in_graph(texts_M)
-        glued_MP = self._glued.encode_in_graph(texts_M)
+        lines = tf.strings.split(terms, "\n")
+        lines = lines.with_flat_values(
+            tf.strings.strip(self._vocabulary.normalize_in_graph(lines.flat_values))
+        )
+        is_term = lines.with_flat_values(lines.flat_values != "")
+        lines = tf.ragged.boolean_mask(lines, is_term)[:, :MAX_TERMS]
+        texts_M = lines.flat_values
+        ids_MP = self._glued.encode_in_graph(texts_M)
         is_spaceless_M = tf.strings.regex_full_match(texts_M, f"(?s){SPACELESS}.*")
-        is_glued_M = is_spaceless_M & (glued_MP[:, 0] != PAD_ID)
-        ids_MP = tf.where(is_glued_M[:, None], glued_MP, spaced_MP)
+        ids_MP = tf.where(is_spaceless_M[:, None], ids_MP, PAD_ID)
+        for context in (self._spaced, self._alone):
+            is_found_M1 = ids_MP[:, :1] != PAD_ID
+            ids_MP = tf.where(is_found_M1, ids_MP, context.encode_in_graph(texts_M))
         ids_BCP = lines.with_flat_values(ids_MP).to_tensor(PAD_ID)
         # As narrow as the longest term.
         columns = tf.reduce_sum(tf.cast(ids_BCP != PAD_ID, tf.int32), axis=2)
@@ -71,15 +80,17 @@ class _Context:
     def __init__(self, text: str, vocabulary: Vocabulary):
         self._text = text
         self._vocabulary = vocabulary
-        # With the piece of a language, if a text begins with it.
+        # With the piece of a language, if texts begin with it.
         self._ids = vocabulary.encode(text.strip())[:-1]
+        if not text and vocabulary.tag_id is not None:
+            self._ids = [vocabulary.tag_id]
         self._reader = TextReader(vocabulary, len(self._ids) + MAX_TERM_TOKENS + 1)
 
     def encode(self, term: str) -> list[int]:
         """Returns the ids of a term; [] if one is unknown, or a piece spans both."""
         before = len(self._ids)
         ids = self._vocabulary.encode(self._text + term)[:-1]
-        if not term or ids[:before] != self._ids or UNK_ID in ids[before:]:
+        if ids[:before] != self._ids or UNK_ID in ids[before:]:
             return []
         return ids[before:]
 
@@ -98,6 +109,5 @@ class _Context:
             tf.reduce_all(before == tf.constant(self._ids, tf.int32), axis=1)
             & ~tf.reduce_any(own == UNK_ID, axis=1)
             & ~read.truncated
-            & (terms != "")
         )
         return tf.where(is_whole[:, None] & (own != EOS_ID), own, PAD_ID)

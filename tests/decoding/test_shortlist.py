@@ -125,10 +125,20 @@ def test_a_shortlist_has_what_its_definition_says():
         assert chosen.tolist() == expected
     assert shortlist(V + 5).size == V
     prefixes = [(15, 14), (0, 0), (16, 0), (0, 0), (3, 15)]
-    chosen = shortlist().select(tf.constant(SOURCES), tf.constant(prefixes)).numpy()
+    # Terms have the room that is left: after the special ids and a prefix of two, of
+    # lower ids first.
+    terms = [(13, 12), (11, 0), (9, 0), (10, 0), (0, 0)]
+    options = RowOptions(prefixes=tf.constant(prefixes))
+    both = options._replace(terms=tf.constant([[row, (4, 0), (0, 0)] for row in terms]))
+    of_both, of_prefixes = (
+        shortlist(6).select(tf.constant(SOURCES), each).numpy()
+        for each in (both, options)
+    )
     for row, source in enumerate(SOURCES):
         prefix = [token for token in prefixes[row] if token]
-        assert chosen[row].tolist() == choose(source, prefix=prefix)
+        required = [*prefix, *sorted({4, *terms[row]} - {0})]
+        assert of_prefixes[row].tolist() == choose(source, 6, prefix=prefix)
+        assert of_both[row].tolist() == choose(source, 6, prefix=required)
 
 
 def test_frequent_words_come_before_likely_ones():

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.text.glossary import Glossary, Term, read_glossary
+from t2t_keras.text.glossary import Glossary, Term, read_glossary, unmet_terms
 
 GLOSSARY = Glossary(
     {
@@ -58,3 +58,11 @@ def test_files(tmp_path):
         assert str(caught.value).startswith(where + message), line
     with pytest.raises(UserError, match="must have a source and a target"):
         Glossary({"a": " "})
+    with pytest.raises(UserError, match=r"two translations of 'a b': 'x' and 'y'\."):
+        Glossary({"a b": "x", "a  b": "y"})
+
+
+def test_forms_of_characters_that_a_vocabulary_may_change_are_no_miss():
+    terms = [Term("a", "\uff11\uff12"), Term("b", "Straße"), Term("c", "Hund")]
+    assert unmet_terms("12 STRASSE, hunde", terms) == ()
+    assert unmet_terms("12, Strasse Hun d", terms) == ("Hund",)

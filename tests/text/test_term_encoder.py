@@ -1,7 +1,10 @@
 """Ids of terms as they are within a sentence, in Python and in the graph."""
 
+import io
+
 import numpy as np
 import pytest
+import sentencepiece
 import tensorflow as tf
 
 from t2t_keras.text.language_tags import LanguageTags
@@ -77,6 +80,7 @@ def test_the_graph_has_the_same_ids(make):
     found = encode(tf.constant(texts)).numpy()
     assert found.shape == (5, MAX_TERMS, MAX_TERM_TOKENS)
     for row, terms in enumerate(rows):
+        terms = [term for term in terms if term.strip()]
         for number, term in enumerate(terms[:MAX_TERMS]):
             expected = encoder.encode(term)
             if len(expected) > MAX_TERM_TOKENS:
@@ -87,8 +91,34 @@ def test_the_graph_has_the_same_ids(make):
         assert not found[row, len(terms) :].any()
     # As narrow as the longest term; one column without any.
     assert encode(tf.constant(["Hund"])).shape[2] == len(encoder.encode("Hund"))
-    assert encode(tf.constant([""])).numpy().tolist() == [[[0]]]
+    assert encode(tf.constant(["", "犬\n"])).shape[2] >= 1
+    assert encode(tf.constant([""])).shape == (1, 0, 1)
+    last = encode(tf.constant(["\n" * 20 + "Hund"])).numpy()
+    assert last.tolist() == [[encoder.encode("Hund")]]
     assert encode(np.zeros([0], "S1").astype(object)).shape[0] == 0
+
+
+def test_pieces_of_several_words_belong_to_no_context():
+    """Of "a dog" such a vocabulary makes one piece."""
+    proto = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a dog a house"] * 50),
+        model_writer=proto,
+        vocab_size=23,
+        model_type="bpe",
+        split_by_whitespace=False,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+    )
+    vocabulary = SubwordVocabulary(proto.getvalue())
+    assert len(vocabulary.encode("a dog")) < 4
+    encoder = TermEncoder(vocabulary)
+    ids = encoder.encode("dog")
+    assert ids and vocabulary.decode(ids) == "dog"
+    found = encoder.encode_in_graph(tf.constant(["dog"])).numpy()
+    assert found.tolist() == [[ids]]
 
 
 def test_a_term_that_the_vocabulary_cannot_write_has_no_ids():

@@ -83,6 +83,8 @@ def export_saved_model(
             validation, or existing server settings would refuse it.
         OSError: If the version cannot be written.
     """
+    if settings.terms:
+        check_translates(trained.config.data.target_language, "terms")
     settings = _without_xla_for_ids(export_format, settings)
     warm_up = select_warm_up(
         settings.warm_up, settings.signatures(export_format), export_format
@@ -167,8 +169,6 @@ def _write(
     base: Path,
     warm_up: Sequence[str],
 ) -> Path:
-    if settings.terms:
-        check_translates(trained.config.data.target_language, "terms")
     trained = models.cast_to_precision(trained, settings.precision)
     limits = serving_limits(trained, settings)
     if settings.prefix and trained.shortlist:

@@ -81,7 +81,7 @@ class GlossaryTranslation:
             for number in range(len(sources))
         ]
         return [
-            dataclasses.replace(line, unmet=_unmet(line, each))
+            dataclasses.replace(line, unmet=unmet_terms(line.text, each))
             for line, each in zip(lines, terms, strict=True)
         ]
 
@@ -107,7 +107,3 @@ def _keep(sources: Sequence[str | bytes], is_kept: Sequence[bool]) -> list[str |
     """Returns the sources; others are empty, and cost nothing."""
     pairs = zip(sources, is_kept, strict=True)
     return [source if kept else "" for source, kept in pairs]
-
-
-def _unmet(line: TranslatedLine, terms: Sequence[Term]) -> tuple[str, ...]:
-    return () if line.hypotheses == (EMPTY,) else unmet_terms(line.text, terms)

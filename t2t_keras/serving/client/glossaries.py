@@ -21,13 +21,15 @@ def translate_with_glossary(
     Args:
         texts: The texts; bytes are UTF-8, and replaced where they are not.
         glossary: Terms to look up in them.
-        force: Returns the translations of texts with target terms of each, "" where
-            there are none; `TranslationClient.translate_n_best`.
-        translate: Returns the translations of texts, for those without terms and those
-            that have no translation with them.
+        force: Returns the translations of texts that have some of the target terms,
+            "" of a text for which none was found.
+        translate: Returns the translations of the other texts.
     """
-    found = {number: glossary.find(text) for number, text in enumerate(texts)}
-    found = {number: terms for number, terms in found.items() if terms}
+    found = {
+        number: terms
+        for number, text in enumerate(texts)
+        if (terms := glossary.find(text))
+    }
     answers: dict[int, list[TranslatedText]] = {}
     if found:
         targets = [[term.target for term in terms] for terms in found.values()]

@@ -244,14 +244,23 @@ class TranslationClient:
         Args:
             texts: As `translate` takes them.
             count: Translations of each text. Default: the n_best of the export.
-            terms: Words that the translations of each text must have, for an export
+            terms: Terms that the translations of each text must have, for an export
                 made with --terms. It leaves out what it cannot write or has no room
-                for. If there is no translation with them, that of the text is "".
+                for. If it finds no translation with the others, that is "".
+
+        Raises:
+            ValueError: If the numbers of texts and lists of terms differ.
         """
         inputs = {signature.TEXT: string_tensor(texts)}
         if terms is None:
             return self._several(signature.NBEST, inputs, count)
-        inputs[signature.TERMS] = string_tensor(["\n".join(each) for each in terms])
+        if len(terms) != len(texts) or any(isinstance(each, str) for each in terms):
+            raise ValueError(
+                "Each text must have a list of terms. "
+                f"Received: {len(texts)} texts, terms={terms!r:.60}"
+            )
+        lines = ["\n".join(" ".join(t.split()) for t in each) for each in terms]
+        inputs[signature.TERMS] = string_tensor(lines)
         return self._several(signature.NBEST_WITH_TERMS, inputs, count)
 
     def sample(
@@ -393,7 +402,7 @@ class TranslationClient:
             except ServerError:
                 raise error from None
             self._languages = own._languages
-        if any(self._languages.values()):
+        if any(self._languages.values()) and signature.TERMS not in inputs:
             self._check_languages(answer, inputs)
         return answer
 

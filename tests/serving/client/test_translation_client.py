@@ -134,6 +134,22 @@ def test_prefixes_are_sent_with_the_texts(served):
             client.translate(["a", "b"], options, prefixes=prefixes)
 
 
+def test_terms_are_sent_with_the_texts():
+    with serve(answer_nbest) as (server, service), TranslationClient(server) as client:
+        found = client.translate_n_best(["a", "b"], 1, [["x  y", "z"], []])
+        client.for_languages("de", "fr").translate_n_best(["c"], terms=[["\nx"]])
+        for terms in ([["x"]], ["xy", "z"]):
+            with pytest.raises(ValueError, match="Each text must have a list of terms"):
+                client.translate_n_best(["a", "b"], terms=terms)
+    assert [each.text for (each,) in found] == ["A0", "B0"]
+    first, second = service.requests
+    assert first.model_spec.signature_name == "nbest_with_terms"
+    assert set(first.inputs) == {"text", "terms"}
+    assert read_texts(first, "terms") == [b"x y\nz", b""]
+    assert read_texts(second, "terms") == [b"x"]
+    assert set(second.inputs) >= {"source_language", "target_language"}
+
+
 def test_the_n_best_without_empty_slots():
     with serve(answer_nbest) as (server, service), TranslationClient(server) as client:
         three = client.translate_n_best(["a", "", "bcd"])
