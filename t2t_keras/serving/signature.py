@@ -69,7 +69,8 @@ SEED = "seed"
 # [B] string, beginning of each translation; "" for none.
 PREFIX = "prefix"
 # [B] string, terms that the translations must have, with line breaks between them; ""
-# for none. Terms for which there is no room, or no piece, are left out.
+# for none. What the vocabulary cannot write, what the translation has no room for, and
+# what is over the limits of `t2t_keras.text.term_encoder` is left out.
 TERMS = "terms"
 
 # [B] string each, a sentence and its translation.

@@ -10,10 +10,12 @@ from t2t_keras.text.reading import TextReader
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
-# Limits in the graph: at each position a search compares the end of each hypothesis
-# with each beginning of each term.
+# Limits of each sentence in the graph. At each position a search compares each
+# candidate with each token of C terms, P of each.
 MAX_TERMS = 16
 MAX_TERM_TOKENS = 32
+# Of all terms of a sentence together.
+MAX_TOKENS = 64
 
 
 class TermEncoder:
@@ -46,8 +48,8 @@ class TermEncoder:
         """Returns the ids of the terms of sentences, [B, C, P] int32, padded with 0.
 
         There is only padding for a term that has more than `MAX_TERM_TOKENS` tokens or
-        a character without a piece. C is at most `MAX_TERMS`, such terms counted; the
-        rest is left out.
+        a character without a piece. Terms after `MAX_TERMS`, such terms counted, and
+        those that have more than `MAX_TOKENS` with the ones before them, are left out.
 
         Args:
             terms: [B] string, terms with line breaks between them.
@@ -68,10 +70,17 @@ class TermEncoder:
             is_found_M1 = ids_MP[:, :1] != PAD_ID
             ids_MP = tf.where(is_found_M1, ids_MP, context.encode_in_graph(texts_M))
         ids_BCP = lines.with_flat_values(ids_MP).to_tensor(PAD_ID)
-        # As narrow as the longest term.
-        columns = tf.reduce_sum(tf.cast(ids_BCP != PAD_ID, tf.int32), axis=2)
-        longest = tf.reduce_max(tf.concat([tf.reshape(columns, [-1]), [1]], axis=0))
-        return ids_BCP[:, :, :longest]
+        lengths_BC = tf.reduce_sum(tf.cast(ids_BCP != PAD_ID, tf.int32), axis=2)
+        fits_BC = tf.cumsum(lengths_BC, axis=1) <= MAX_TOKENS
+        lengths_BC = tf.where(fits_BC, lengths_BC, 0)
+        # No wider than what is left of the sentences needs.
+        counts_BC = tf.where(lengths_BC > 0, tf.range(1, tf.shape(ids_BCP)[1] + 1), 0)
+        most, longest = (
+            tf.reduce_max(tf.concat([tf.reshape(numbers, [-1]), [1]], axis=0))
+            for numbers in (counts_BC, lengths_BC)
+        )
+        ids_BCP = tf.where(fits_BC[..., None], ids_BCP, PAD_ID)
+        return ids_BCP[:, :most, :longest]
 
 
 class _Context:

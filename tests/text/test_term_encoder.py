@@ -11,7 +11,12 @@ from t2t_keras.text.language_tags import LanguageTags
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.term_encoder import MAX_TERM_TOKENS, MAX_TERMS, TermEncoder
+from t2t_keras.text.term_encoder import (
+    MAX_TERM_TOKENS,
+    MAX_TERMS,
+    MAX_TOKENS,
+    TermEncoder,
+)
 from t2t_keras.text.tokenizers import SentencePieceTokenizer, WordTokenizer
 
 LINES = ["der große Hund schläft", "ein Hund, zwei Hunde", "中国 中国人 日本 人"] * 9
@@ -72,26 +77,27 @@ def test_the_graph_has_the_same_ids(make):
         hostile,
         ["Hund"] * (MAX_TERMS + 3),
         ["Hund " * MAX_TERM_TOKENS, "Hund " * (MAX_TERM_TOKENS + 1)],
+        ["Hund " * 30, "Hund " * 30, "Hund " * 4, "Hund " * 5, "Hund"],
     ]
     encode = tf.function(
         encoder.encode_in_graph, input_signature=[tf.TensorSpec([None], tf.string)]
     )
     texts = ["\n".join(row).encode("utf-8", "surrogatepass") for row in rows]
     found = encode(tf.constant(texts)).numpy()
-    assert found.shape == (5, MAX_TERMS, MAX_TERM_TOKENS)
     for row, terms in enumerate(rows):
-        terms = [term for term in terms if term.strip()]
-        for number, term in enumerate(terms[:MAX_TERMS]):
-            expected = encoder.encode(term)
-            if len(expected) > MAX_TERM_TOKENS:
-                expected = []
-            actual = found[row, number]
-            assert actual[actual != 0].tolist() == expected, (term, row)
-            assert not actual[len(expected) :].any()
-        assert not found[row, len(terms) :].any()
-    # As narrow as the longest term; one column without any.
-    assert encode(tf.constant(["Hund"])).shape[2] == len(encoder.encode("Hund"))
-    assert encode(tf.constant(["", "犬\n"])).shape[2] >= 1
+        expected = [encoder.encode(term) for term in terms if term.strip()][:MAX_TERMS]
+        expected = [ids if len(ids) <= MAX_TERM_TOKENS else [] for ids in expected]
+        for number in range(len(expected)):
+            if sum(map(len, expected[: number + 1])) > MAX_TOKENS:
+                expected = expected[:number]
+                break
+        actual = [ids[ids != 0].tolist() for ids in found[row]]
+        count = len(actual)
+        assert actual == [*expected, *[[]] * count][:count]
+        assert not any(expected[count:])
+    # As narrow as its longest term.
+    assert found.shape == (6, MAX_TERMS, MAX_TERM_TOKENS)
+    assert encode(tf.constant(["Hund\nHund"])).shape[1:] == (2, found[3, 0].argmin())
     assert encode(tf.constant([""])).shape == (1, 0, 1)
     last = encode(tf.constant(["\n" * 20 + "Hund"])).numpy()
     assert last.tolist() == [[encoder.encode("Hund")]]
