@@ -63,8 +63,8 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "a term in a script without spaces begins with a space",
         "t2t_keras.text.term_encoder",
         "TermEncoder.encode_in_graph",
-        "tf.where(is_glued_M[:, None], glued_MP, spaced_MP)",
-        "spaced_MP",
+        "tf.where(is_spaceless_M[:, None], ids_MP, PAD_ID)",
+        "tf.zeros_like(ids_MP)",
     ),
     Mutation(
         "terms with unknown characters are forced",
