@@ -350,8 +350,8 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "a prefix may be missing from the shortlist",
         "t2t_keras.decoding.shortlist",
         "Shortlist.select",
-        "is_given(prefixes)",
-        "False",
+        "is_given(tokens)",
+        "is_given(tokens) and rank < required",
     ),
     Mutation(
         "the most frequent words may be missing from the shortlist",
