@@ -85,6 +85,8 @@ class _NumberVocabulary:
     """A vocabulary whose subwords are the ids as decimal numbers."""
 
     size: int
+    languages: None = None
+    tag_id: None = None
 
     @property
     def source(self) -> "_NumberVocabulary":

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.forked import REPOSITORY, run_python
+from tests.interop.m2m100_files import OPTIONS, write_m2m100
 from tests.interop.marian_files import POST, write_marian
 from tests.interop.small_models import first_layers, small_weights
 from tests.interop.tokenizer_files import write_spm_pair
@@ -29,6 +30,7 @@ def code_blocks() -> list[str]:
 def test_the_code_of_the_page_runs(tmp_path) -> None:
     opus = first_layers(small_weights(POST, added=(0,)))
     write_spm_pair(write_marian(tmp_path / "opus-mt-en-de", opus))
+    write_m2m100(tmp_path / "m2m100_418M", first_layers(small_weights(OPTIONS)))
     program = tmp_path / "program.py"
     code = "\n".join(code_blocks())
     assert code.count("train_steps=20,") == 1

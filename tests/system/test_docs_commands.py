@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 
 from t2t_keras.input_pipeline.records.manifest import read_manifest
@@ -18,7 +19,7 @@ from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
 from tests.forked import REPOSITORY, command_path
 from tests.in_process import run_program
-from tests.serving.fake_server import serve, shout
+from tests.serving.fake_server import read_texts, serve, shout
 
 SMALL = (
     "--vocabulary_size=290",
@@ -143,11 +144,23 @@ def fake_export(monkeypatch):
 def test_the_commands_of_a_page_work(page):
     found = commands(page, PAGES[page])
     assert found
-    with serve(shout) as (server, _):
+    with serve(answer) as (server, _):
         for command in found:
             for old, new in {**REPLACED, "localhost:8500": server}.items():
                 command = command.replace(old, new)
             run_command(command)
+
+
+def answer(request):
+    """Translates to upper case; texts with terms become these."""
+    if "terms" not in request.inputs:
+        return shout(request)
+    terms = [[each.replace(b"\n", b" ")] for each in read_texts(request, "terms")]
+    return {
+        "translations": np.array(terms, object),
+        "scores": np.full([len(terms), 1], -1.0, np.float32),
+        "lengths": np.full([len(terms), 1], 2, np.int32),
+    }
 
 
 def run_command(command: str) -> None:
