@@ -221,8 +221,8 @@ class ProtectedText:
         return places
 
 
-def text_without_spans(text: str) -> str:
-    """Returns the text without its protected spans; itself if it has none."""
+def rest_of(text: str) -> str:
+    """Returns what a model translates of a text: all but its protected spans."""
     return ProtectedText(text).rest if find_spans(text) else text
 
 

@@ -18,7 +18,8 @@ from t2t_keras.text.word_numbers import default_layer
 # Letters and digits with apostrophes and hyphens among them; each other mark, and each
 # character of a script without spaces, is a word of its own.
 _WORD = re.compile(
-    f"{SPACELESS}|(?:(?!{SPACELESS})\\w)+(?:['\u2019-](?:(?![\u3040-\u30ff\u3400-\u9fff])\\w)+)*"
+    f"{SPACELESS}|(?:(?!{SPACELESS})\\w)+"
+    "(?:['\u2019-](?:(?![\u3040-\u30ff\u3400-\u9fff])\\w)+)*"
     "|[^\\w\\s]"
 )
 _PIECE_SPACE = "\u2581"

@@ -16,13 +16,13 @@ from t2t_keras.server.workers import Cancelled, CancelToken
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.glossaries import translate_with_glossary
-from t2t_keras.serving.client.protection import ATTENTION_BATCH, ProtectedCalls
+from t2t_keras.serving.client.protection import ATTENTION_BATCH, link_pairs
 from t2t_keras.serving.client.translation_client import (
     CrossAttention,
     TranslatedText,
 )
 from t2t_keras.text.glossary import Glossary
-from t2t_keras.text.protected_text import Links, text_without_spans
+from t2t_keras.text.protected_text import Links, rest_of
 from t2t_keras.text.protected_translation import translate_protected
 
 logger = logging.getLogger(__name__)
@@ -120,10 +120,7 @@ class SentenceTranslator:
         do not count: a model that has never seen them finds them unlikely.
         """
         if self.protect:
-            pairs = [
-                (text_without_spans(source), text_without_spans(target))
-                for source, target in pairs
-            ]
+            pairs = [(rest_of(source), rest_of(target)) for source, target in pairs]
         pending = [i for i, pair in enumerate(pairs) if all(map(is_translatable, pair))]
         found: list[float | None] = [None] * len(pairs)
 
@@ -213,7 +210,7 @@ class _Protection:
 
     def link(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Links]:
         """Returns the links of words by the attention of the model."""
-        return ProtectedCalls(lambda *_: [], self.translator.attention).link(pairs)
+        return link_pairs(pairs, self.translator.attention)
 
     def texts(self, answer: list[str]) -> list[str]:
         """Returns the answer."""

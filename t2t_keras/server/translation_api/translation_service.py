@@ -61,6 +61,7 @@ class TranslationService:
         """
         detection = self._source(request)
         source, target = detection.language, request.target
+        translator = None
         if source == target:
             # LibreTranslate returns such texts as they are.
             translated = [
@@ -82,13 +83,8 @@ class TranslationService:
             answer["sentences"] = [each.sentences for each in translated]
             answer["confidences"] = (
                 [[None] * len(each.sentences) for each in translated]
-                if source == target
-                else self._confidences(
-                    translated,
-                    self._translator(
-                        self._pair(source, target), cancelled, request.protect
-                    ),
-                )
+                if translator is None
+                else self._confidences(translated, translator)
             )
         if request.is_batch:
             return answer

@@ -41,13 +41,8 @@ class ProtectedCalls:
         return self.call(numbers, texts)
 
     def link(self, pairs: Sequence[tuple[str, str]]) -> list[Links]:
-        """Returns the links of words; none from a model without the signature."""
-        try:
-            return [link_by_attention(each) for each in self.attention(pairs)]
-        except ServerError as error:
-            if error.code is not grpc.StatusCode.FAILED_PRECONDITION:
-                raise
-            return [()] * len(pairs)
+        """Returns the links of words by the attention of the model."""
+        return link_pairs(pairs, self.attention)
 
     def texts(self, answer: list[TranslatedText]) -> list[str]:
         """Returns the translations in an answer."""
@@ -75,6 +70,19 @@ def protected_calls(
         return answers
 
     return ProtectedCalls(call, attention)
+
+
+def link_pairs(
+    pairs: Sequence[tuple[str, str]],
+    attention: Callable[[Sequence[tuple[str, str]]], Sequence[CrossAttention]],
+) -> list[Links]:
+    """Returns the links of words of pairs; none from a model without the signature."""
+    try:
+        return [link_by_attention(each) for each in attention(pairs)]
+    except ServerError as error:
+        if error.code is not grpc.StatusCode.FAILED_PRECONDITION:
+            raise
+        return [()] * len(pairs)
 
 
 def link_by_attention(attention: CrossAttention) -> list[tuple[int, int]]:
