@@ -110,7 +110,7 @@ class _Context:
         """
         import tensorflow as tf
 
-        read = self._reader.read_in_graph(self._text + terms)
+        read = self._reader.read_in_graph(tf.strings.join([self._text, terms]))
         width = len(self._ids) + MAX_TERM_TOKENS
         ids = tf.pad(read.ids, [[0, 0], [0, width]], constant_values=PAD_ID)[:, :width]
         before, own = tf.split(ids, [len(self._ids), MAX_TERM_TOKENS], axis=1)

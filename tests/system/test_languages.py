@@ -22,11 +22,16 @@ from t2t_keras.serving import signature
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.options import SearchOptions
 from t2t_keras.serving.export.requests import Request
-from t2t_keras.serving.export.validation import open_session
+from t2t_keras.serving.export.validation import (
+    list_ops,
+    open_session,
+    read_meta_graph,
+)
 from tests.forked import REPOSITORY
 from tests.in_process import run_program
 from tests.interop.m2m100_files import OPTIONS, TAGS, write_m2m100
 from tests.interop.small_models import first_layers, small_weights
+from tests.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 pytestmark = pytest.mark.slow
 
@@ -91,6 +96,7 @@ def test_the_program_takes_languages(model_dir, translations, tmp_path) -> None:
 def test_a_request_to_an_export_takes_languages(model_dir, translations) -> None:
     """Each row has its own, and rows of unknown ones harm no other."""
     version = Run(model_dir).export("text", extra_length=LIMIT, prefix=True, terms=True)
+    assert list_ops(read_meta_graph(version)) - CORE_OPS == TOKENIZER_OPS
     rows = [
         (line, pair, best)
         for pair in PAIRS

@@ -16,7 +16,11 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.translation.line_translation import LineTranslator
 from t2t_keras.runs.translation.request import TranslationRequest
 from t2t_keras.serving.export.requests import Request
-from t2t_keras.serving.export.validation import open_session
+from t2t_keras.serving.export.validation import (
+    list_ops,
+    open_session,
+    read_meta_graph,
+)
 from tests.in_process import run_program
 from tests.runs.random_model import (
     CONFIG,
@@ -27,6 +31,7 @@ from tests.runs.random_model import (
     random_vocabulary,
     strings,
 )
+from tests.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 DECODING = CONFIG.decoding.override(
     beam_size=3,
@@ -58,6 +63,8 @@ def test_an_export_samples_and_takes_prefixes_and_terms_as_translate_does(
         trained, ModelDir(tmp_path), "text", settings
     )
     assert IN_CARD.search((version / "model_card.md").read_text())
+    ops = list_ops(read_meta_graph(version))
+    assert ops - CORE_OPS == TOKENIZER_OPS
     lines = [*random_lines(5, seed=3), ""]
     prefixes = ["", "a house", "", "the", "old", "a"]
     pairs = list(zip(lines, prefixes, strict=True))
