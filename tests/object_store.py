@@ -56,6 +56,7 @@ class FaultyStore(MemoryFileSystem):
         self.drawn: random.Random | None = None
         """Draws faults all the time, never five about a name one after another."""
         self._in_a_row: collections.Counter[str] = collections.Counter()
+        self._written: dict[str, bool] = {}
 
     def fail(
         self,
@@ -94,7 +95,10 @@ class FaultyStore(MemoryFileSystem):
         return None
 
     def _draw(self, method: str, path: str) -> Fault | None:
-        if self._in_a_row[path] < 4 and self.drawn.random() < 0.2:
+        is_faulty = self._in_a_row[path] < 4 and self.drawn.random() < 0.2
+        if method == "put_file":
+            self._written[path] = not is_faulty
+        if is_faulty:
             self._in_a_row[path] += 1
             errors = [HttpError(429), HttpError(500), ConnectionResetError()]
             cut = None
@@ -102,7 +106,8 @@ class FaultyStore(MemoryFileSystem):
                 cut = self.drawn.randrange(99)
                 errors.append(None)
             return Fault(method, "", 1, self.drawn.choice(errors), cut)
-        if method != "put_file":  # whose result is looked at afterwards
+        # An upload has succeeded when a look at its result has.
+        if method != "put_file" and self._written.get(path, True):
             self._in_a_row[path] = 0
         return None
 
