@@ -12,7 +12,7 @@ from t2t_keras.runs import models
 from t2t_keras.runs.training import optimization
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import config_from_flagfile
-from t2t_keras.training.optimizer import SummedGradientAdam
+from t2t_keras.training.optimizer import SummedGradients
 from t2t_keras.training.profiling import training_flops
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import (
@@ -36,7 +36,7 @@ class ProductStep(NamedTuple):
     """Model, optimizer and stepper of `python -m t2t_keras.train` on one device."""
 
     model: Transformer
-    optimizer: SummedGradientAdam
+    optimizer: SummedGradients
     stepper: Stepper
 
 

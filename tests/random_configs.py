@@ -82,6 +82,18 @@ def _strategies() -> dict[str, st.SearchStrategy[Any]]:
     }
 
 
+def _make_optimizer_consistent(values: dict[str, Any]) -> None:
+    """Changes settings that exclude the optimizer."""
+    if values["optimizer"] == "adam":
+        values["weight_decay"] = 0.0
+    elif values["optimizer"] == "adamw":
+        values["weight_decay"] = values["weight_decay"] or 0.5
+    else:
+        values["init_optimizer"] = False
+    if values["optimizer"] == "schedule_free_adamw":
+        values["ema_decay"] = None
+
+
 def _make_training_consistent(values: dict[str, Any]) -> None:
     """Changes settings of training that exclude each other."""
     if values["schedule"] == "paper":
@@ -123,6 +135,7 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
     if values["mixture"] or values["subword_sampling"]:
         values["shuffle_pairs"] = None
     _make_training_consistent(values)
+    _make_optimizer_consistent(values)
     if values["profile_steps"] is not None:
         values["profile_steps"] = f"3:{2 + values['num_heads']}"
     if not values["filter"]:

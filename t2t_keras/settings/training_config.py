@@ -64,6 +64,21 @@ class TrainingConfig(Settings):
         "from --d_model and --warmup_steps.",
         low=1e-12,
     )
+    optimizer: str = setting(
+        "adam",
+        "Optimizer: adam (the paper's), adamw (with --weight_decay), "
+        "schedule_free_adamw (whose averaged weights are evaluated and exported; best "
+        "with --schedule=constant), or muon (Adam for embeddings and vectors).",
+        choices=("adam", "adamw", "schedule_free_adamw", "muon"),
+        paper=True,
+    )
+    weight_decay: float = setting(
+        0.0,
+        "Decoupled weight decay of every --optimizer but adam: an update shrinks "
+        "matrices and embeddings by this times the learning rate, such as 0.01.",
+        low=0,
+        paper=True,
+    )
     clip_norm: float | None = setting(
         None,
         "Maximum norm of the gradient of an update; a larger gradient is scaled down "
@@ -95,6 +110,14 @@ class TrainingConfig(Settings):
         low=0,
         paper=True,
     )
+    r_drop: float = setting(
+        0.0,
+        "Weight of the loss of R-Drop: each pair is computed with two dropout masks, "
+        "and the two distributions of a token are drawn towards each other. Doubles "
+        "the time of an update; 0 for none. Published: 5 for translation.",
+        low=0,
+        paper=True,
+    )
     seed: int = setting(
         1, "Seed of initial weights, data order and dropout.", low=0, high=2**32 - 1
     )
@@ -110,8 +133,8 @@ class TrainingConfig(Settings):
     )
     init_optimizer: bool = setting(
         False,
-        "Whether the moments of Adam are loaded from --init_from, too. The schedule "
-        "always starts from its first step.",
+        "Whether the moments of Adam or AdamW are loaded from --init_from, too. The "
+        "schedule always starts from its first step.",
     )
     init_skip: str | None = setting(
         None,
@@ -289,6 +312,7 @@ class TrainingConfig(Settings):
                 "checkpoint to load. Received no --init_from."
             )
         self._check_schedule()
+        self._check_optimizer()
         if self.monitor == "dev_bleu" and not self.dev_bleu_sentences:
             raise UserError(
                 "--monitor=dev_bleu needs translations of the dev set. Received: "
@@ -322,6 +346,28 @@ class TrainingConfig(Settings):
                 "--warmup_steps must be less than --train_steps with "
                 f"--schedule={self.schedule}, which falls after the warm-up. Received: "
                 f"{self.warmup_steps} and {self.train_steps}"
+            )
+
+    def _check_optimizer(self):
+        if self.optimizer == "adam" and self.weight_decay:
+            raise UserError(
+                "--weight_decay is for other optimizers than adam, such as adamw. "
+                f"Received: --optimizer=adam --weight_decay={self.weight_decay}"
+            )
+        if self.optimizer == "adamw" and not self.weight_decay:
+            raise UserError(
+                "--optimizer=adamw needs --weight_decay above 0, such as 0.01; without "
+                "it, it is adam. Received none."
+            )
+        if self.optimizer == "schedule_free_adamw" and self.ema_decay is not None:
+            raise UserError(
+                "--optimizer=schedule_free_adamw averages the weights itself. Received "
+                f"--ema_decay={self.ema_decay} as well. Leave one of them out."
+            )
+        if self.init_optimizer and self.optimizer not in ("adam", "adamw"):
+            raise UserError(
+                "--init_optimizer loads the moments of Adam, for --optimizer=adam and "
+                f"adamw. Received: --optimizer={self.optimizer}"
             )
 
     @property

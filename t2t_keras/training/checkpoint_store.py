@@ -21,7 +21,7 @@ from t2t_keras.training.checkpoints import (
     stored_name,
     write_checkpoint,
 )
-from t2t_keras.training.optimizer import WeightAverages
+from t2t_keras.training.weight_averages import WeightAverages
 
 
 def named_weights(weights: Sequence[keras.Variable]) -> dict[str, tf.Variable]:

@@ -9,7 +9,7 @@ are freed before the next chunk.
 Shapes: N tokens of a batch, C tokens of a chunk, D model width, V vocabulary size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -46,6 +46,9 @@ class _TokenParts(NamedTuple):
     """[N] float32, logit of the true word."""
     grad_hidden: Tensor
     """[N, D], gradient of a token's scaled loss."""
+    divergence: Any = ()
+    """[N] float32, of the distribution of a token from that of the other row of its
+    pair; () without pairs."""
 
 
 class _Options(NamedTuple):
@@ -59,6 +62,8 @@ class _Options(NamedTuple):
     """Maximum number of tokens whose logits are in memory at a time."""
     compiled: bool
     """Whether XLA compiles the computation."""
+    consistency: float
+    """Weight of the divergence between the two rows of a pair; 0 without pairs."""
 
 
 class _Projection(NamedTuple):
@@ -78,6 +83,7 @@ def label_smoothed_cross_entropy(  # noqa: PLR0913 - what it computes, and how
     *,
     label_smoothing: float,
     output_bias: Tensor | None = None,
+    consistency: float = 0.0,
     gradient_scale: Tensor | float | None = 1.0,
     logits_at_once: int = choices_for("cpu").logits_at_once,
     compiled: bool = False,
@@ -100,6 +106,10 @@ def label_smoothed_cross_entropy(  # noqa: PLR0913 - what it computes, and how
         weights: [...] float, 1 where a token counts, 0 at padding.
         label_smoothing: In [0, 1). The paper uses 0.1.
         output_bias: [V] float32. Default: none, as in the paper.
+        consistency: Weight, in the loss of a token, of the Kullback-Leibler divergence
+            of its distribution p from that of the same token in the other row of a
+            pair, sum_v p_v (log p_v - log q_v). Rows 0 and 1 of the first axis of
+            `hidden` are a pair, as are 2 and 3, and so on. 0 for none.
         gradient_scale: Factor on the gradient before it is rounded to the dtype of
             `hidden`: float16's loss scale. The sums are not scaled. None for no
             gradient, and a third of the work.
@@ -131,6 +141,10 @@ def label_smoothed_cross_entropy(  # noqa: PLR0913 - what it computes, and how
         raise ValueError(
             f"label_smoothing must be in [0, 1). Received: {label_smoothing}"
         )
+    if consistency:
+        hidden, targets, weights = (
+            _pair_tokens(each) for each in (hidden, targets, weights)
+        )
     hidden_ND = tf.reshape(hidden, [-1, hidden.shape[-1]])
     weights_N = tf.reshape(tf.cast(weights, tf.float32), [-1])
     vocabulary_size = embeddings.shape[0]
@@ -140,6 +154,7 @@ def label_smoothed_cross_entropy(  # noqa: PLR0913 - what it computes, and how
         on_minus_off=1.0 - label_smoothing - off_value,
         max_rows=max(1, logits_at_once // vocabulary_size),
         compiled=compiled,
+        consistency=consistency,
     )
 
     def sums_and_gradients(hidden_ND: Tensor, *projection: Tensor) -> Any:
@@ -232,6 +247,8 @@ def _sums_and_gradients(
     loss_N = (
         options.on_minus_off * log_loss_N + options.off_value * sum_over_vocabulary_N
     )
+    if options.consistency:
+        loss_N += options.consistency * parts.divergence
     sums = tf.reduce_sum(loss_N * weights_N), tf.reduce_sum(log_loss_N * weights_N)
     return sums, parts.grad_hidden, grad_projection
 
@@ -258,6 +275,8 @@ def _compute_in_chunks(
     # The fewest chunks, equal in size: padding costs as much as tokens.
     count = tf.maximum(1, -(-tokens // options.max_rows))
     rows = -(-tokens // count)
+    if options.consistency:
+        rows += rows % 2  # a pair is in one chunk
 
     def split(tensor: Tensor) -> Tensor:
         missing = [[0, count * rows - tokens]] + [[0, 0]] * (len(tensor.shape) - 1)
@@ -277,9 +296,7 @@ def _compute_in_chunks(
             None if scales_KC is None else scales_KC[i],
             options,
         )
-        arrays = _TokenParts(
-            *(array.write(i, part) for array, part in zip(arrays, parts, strict=True))
-        )
+        arrays = _map_parts(lambda array, part: array.write(i, part), arrays, parts)
         pairs = zip(gradients, chunk_gradients, strict=True)
         return i + 1, tuple(total + part for total, part in pairs), arrays
 
@@ -290,6 +307,7 @@ def _compute_in_chunks(
         make_array(tf.float32, []),
         make_array(tf.float32, []),
         make_array(hidden_ND.dtype, [width]),
+        make_array(tf.float32, []) if options.consistency else (),
     )
     vocabulary_size = projection.matrix.shape[0]
     zeros = (tf.zeros([vocabulary_size, width]),)
@@ -298,7 +316,7 @@ def _compute_in_chunks(
     _, gradients, arrays = tf.while_loop(
         lambda i, *_: i < count, add_chunk, (tf.constant(0), zeros, empty_arrays)
     )
-    return _TokenParts(*(array.concat()[:tokens] for array in arrays)), gradients
+    return _map_parts(lambda array: array.concat()[:tokens], arrays), gradients
 
 
 def _compute_chunk(
@@ -319,6 +337,7 @@ def _compute_chunk(
     normalizer_C = peak_C + tf.math.log(tf.reduce_sum(exponentials_CV, axis=-1))
     true_logit_C = tf.gather(logits_CV, targets_C, batch_dims=1)
     if scales_C is None:
+        # Evaluation has no pairs.
         parts = _TokenParts(normalizer_C, true_logit_C, hidden_CD[:, :0])
         zeros = (tf.zeros([projection.matrix.shape[0], 0]),)
         if projection.bias is not None:
@@ -337,12 +356,54 @@ def _compute_chunk(
     else:
         true_words = tf.stack([tf.range(tf.shape(targets_C)[0]), targets_C], axis=1)
         gradient_CV = tf.tensor_scatter_nd_sub(gradient_CV, true_words, on_C)
+    divergence_C: Any = ()
+    if options.consistency:
+        divergence_C, by_logits_CV = _divergence(logits_CV - normalizer_C[:, None])
+        gradient_CV += (options.consistency * scales_C)[:, None] * by_logits_CV
     # Before rounding, too.
     grad_bias = () if projection.bias is None else (tf.reduce_sum(gradient_CV, axis=0),)
     gradient_CV = tf.cast(gradient_CV, hidden_CD.dtype)
     grad_embeddings_VD = tf.matmul(gradient_CV, hidden_CD, transpose_a=True)
     grad_hidden_CD = tf.matmul(gradient_CV, projection.matrix)
     return (
-        _TokenParts(normalizer_C, true_logit_C, grad_hidden_CD),
+        _TokenParts(normalizer_C, true_logit_C, grad_hidden_CD, divergence_C),
         (tf.cast(grad_embeddings_VD, tf.float32), *grad_bias),
+    )
+
+
+def _divergence(log_probs_CV: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the divergence from the partner, and the gradient of both of a pair.
+
+    Rows 0 and 1 are a pair, as are 2 and 3, and so on.
+
+    Returns:
+        [C], the divergence KL(p | q) of a row's distribution p from its partner's q;
+        and [C, V], the gradient of KL(p | q) + KL(q | p) by the row's logits: it is
+        p (log p - log q - KL(p | q)), plus p - q.
+    """
+    shape = tf.shape(log_probs_CV)
+    pairs = tf.reshape(log_probs_CV, [-1, 2, shape[1]])
+    others_CV = tf.reshape(pairs[:, ::-1], shape)
+    probs_CV = tf.exp(log_probs_CV)
+    logs_CV = log_probs_CV - others_CV
+    divergence_C = tf.reduce_sum(probs_CV * logs_CV, axis=-1)
+    gradient_CV = probs_CV * (logs_CV - divergence_C[:, None] + 1.0)
+    return divergence_C, gradient_CV - tf.exp(others_CV)
+
+
+def _pair_tokens(rows: Tensor) -> Tensor:
+    """Returns [B / 2, T, 2, ...] of rows [B, T, ...], the tokens of a pair together."""
+    shape = tf.shape(rows)
+    pairs = tf.reshape(rows, tf.concat([[shape[0] // 2, 2], shape[1:]], axis=0))
+    paired = tf.transpose(pairs, [0, 2, 1, *range(3, len(rows.shape) + 1)])
+    return tf.ensure_shape(paired, [None, None, 2, *rows.shape[2:]])
+
+
+def _map_parts(function: Callable[..., Any], *parts: _TokenParts) -> _TokenParts:
+    """Returns the parts that are not left out, passed through a function."""
+    return _TokenParts(
+        *(
+            () if isinstance(each[0], tuple) else function(*each)
+            for each in zip(*parts, strict=True)
+        )
     )

@@ -1,4 +1,4 @@
-"""Update step of one replica: forward, loss, gradients, all-reduce, Adam.
+"""Update step of one replica: forward, loss, gradients, all-reduce, optimizer.
 
 Shapes: B rows of its shard, L length.
 """
@@ -13,7 +13,8 @@ from t2t_keras.training.losses import (
     alignment_cross_entropy,
     label_smoothed_cross_entropy,
 )
-from t2t_keras.training.optimizer import SummedGradientAdam, WeightAverages
+from t2t_keras.training.optimizer import SummedGradients
+from t2t_keras.training.weight_averages import WeightAverages
 from t2t_keras.typing import (
     ALIGNMENT,
     DECODER_LOSS_WEIGHTS,
@@ -108,6 +109,11 @@ def batch_signature(*, packed: bool, aligned: bool = False) -> dict[str, tf.Tens
 class ReplicaUpdate:
     """An update, or a part of an evaluation, as each replica computes it.
 
+    With R-Drop (Liang et al. 2021, arXiv 2106.14448), each row is computed with two
+    dropout masks. The loss of a token is the mean of both cross-entropies, plus the
+    weight / 4 times the sum of both Kullback-Leibler divergences between the two
+    distributions: half of the paper's equation 4, whose cross-entropies are added.
+
     Gradients are those of the loss sum, added over micro-batches (gradient
     accumulation) and replicas and divided once by the total token count. XLA compiles
     forward and gradient only: compiled as a whole, the update fails with two replicas.
@@ -125,6 +131,7 @@ class ReplicaUpdate:
         label_smoothing: Epsilon of the training loss; evaluation has none.
         guided_alignment: Weight of the loss of guided alignment, which is added to the
             training loss for the first head; 0 for none.
+        r_drop: Weight of the loss of R-Drop; 0 for none.
         seed: Seed of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
         logits_at_once: Maximum number of logits that the loss has in memory at a time.
@@ -135,12 +142,13 @@ class ReplicaUpdate:
     def __init__(  # noqa: PLR0913 - every option of an update
         self,
         model: keras.Model,
-        optimizer: SummedGradientAdam | None,
+        optimizer: SummedGradients | None,
         *,
         averages: WeightAverages | None = None,
         clip_norm: float | None = None,
         label_smoothing: float,
         guided_alignment: float = 0.0,
+        r_drop: float = 0.0,
         seed: int,
         jit_compile: bool,
         logits_at_once: int,
@@ -152,6 +160,7 @@ class ReplicaUpdate:
         self._clip_norm = clip_norm
         self._label_smoothing = label_smoothing
         self._guided_alignment = guided_alignment
+        self._r_drop = r_drop
         self._seed = seed
         self._compiled = jit_compile
         self._logits_at_once = logits_at_once
@@ -265,6 +274,8 @@ class ReplicaUpdate:
         batch = dict(batch)
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         keys = row_keys(self._seed, step, batch.pop(ROW_NUMBERS))
+        if self._r_drop:
+            batch, keys = _paired(batch, keys)
         return self._gradients(batch, keys, self._loss_scale())
 
     def _loss_scale(self) -> Tensor:
@@ -286,42 +297,55 @@ class ReplicaUpdate:
         """Returns the sums, and what to differentiate."""
         if not self._guided_alignment:
             hidden = self._model.hidden_states(batch, keys)
-            losses = self._loss_sums(hidden, batch, self._label_smoothing, scale)
+            losses = self._training_sums(hidden, batch, scale)
             return losses, losses.loss_sum
         hidden, attention_BHTS = self._model.hidden_states(
             batch, keys, with_attention=True
         )
-        losses = self._loss_sums(hidden, batch, self._label_smoothing, scale)
-        added = self._guided_alignment * alignment_cross_entropy(
-            attention_BHTS[:, 0], batch[ALIGNMENT]
-        )
+        losses = self._training_sums(hidden, batch, scale)
+        weight = self._guided_alignment / (2 if self._r_drop else 1)
+        added = weight * alignment_cross_entropy(attention_BHTS[:, 0], batch[ALIGNMENT])
         # The gradient of `loss_sum` is scaled already; see `gradient_scale`.
         objective = losses.loss_sum + added * scale
         return losses._replace(loss_sum=losses.loss_sum + added), objective
 
     def _loss_only(self, batch: Batch) -> LossSums:
         hidden = self._model.hidden_states(batch, None)
-        return self._loss_sums(hidden, batch, 0.0, None)
+        return self._loss_sums(hidden, batch, label_smoothing=0.0, gradient_scale=None)
 
-    def _loss_sums(
-        self,
-        hidden: Tensor,
-        batch: Batch,
-        label_smoothing: float,
-        gradient_scale: Tensor | None,
-    ) -> LossSums:
+    def _training_sums(self, hidden: Tensor, batch: Batch, scale: Tensor) -> LossSums:
+        return self._loss_sums(
+            hidden,
+            batch,
+            label_smoothing=self._label_smoothing,
+            consistency=self._r_drop / 2,
+            gradient_scale=scale,
+        )
+
+    def _loss_sums(self, hidden: Tensor, batch: Batch, **settings: Any) -> LossSums:
         bias = getattr(self._model, "output_bias", None)
         return label_smoothed_cross_entropy(
             hidden,
             tf.convert_to_tensor(self._model.output_embeddings),
             batch[DECODER_TARGET_TOKENS],
             batch[DECODER_LOSS_WEIGHTS],
-            label_smoothing=label_smoothing,
             output_bias=None if bias is None else tf.convert_to_tensor(bias),
-            gradient_scale=gradient_scale,
+            **settings,
             logits_at_once=self._logits_at_once,
             compiled=self._compiled,
         )
+
+
+def _paired(batch: Batch, keys: Tensor) -> tuple[Batch, Tensor]:
+    """Returns each row twice, one after the other, with two dropout keys.
+
+    Tokens have half the weight, so the sum over both is a mean. Row numbers are below
+    2^31, so no two rows of the batch share a key; see `row_keys`.
+    """
+    twice = {name: tf.repeat(feature, 2, axis=0) for name, feature in batch.items()}
+    twice[DECODER_LOSS_WEIGHTS] *= 0.5
+    other = tf.bitwise.bitwise_xor(keys, tf.constant(2**31, tf.uint32))
+    return twice, tf.reshape(tf.stack([keys, other], axis=1), [-1])
 
 
 def _select_micro_batch(batch: Batch, i: Tensor | int) -> Batch:

@@ -211,6 +211,16 @@ def test_contradictory_training_settings_are_refused() -> None:
             {"schedule": "linear", "learning_rate": 0.1, "train_steps": 4_000},
             "--warmup_steps must be less.*Received: 4000 and 4000",
         ),
+        ({"weight_decay": 0.1}, "other optimizers than adam.*--weight_decay=0.1"),
+        ({"optimizer": "adamw"}, "--optimizer=adamw needs --weight_decay"),
+        (
+            {"optimizer": "schedule_free_adamw", "ema_decay": 0.9},
+            "averages the weights itself.*--ema_decay=0.9",
+        ),
+        (
+            {"optimizer": "muon", "init_optimizer": True, "init_from": "x"},
+            "--init_optimizer loads the moments of Adam.*--optimizer=muon",
+        ),
         (
             {"monitor": "dev_bleu", "dev_bleu_sentences": 0},
             "--monitor=dev_bleu needs translations.*--dev_bleu_sentences=0",

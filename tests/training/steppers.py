@@ -49,6 +49,7 @@ def build_stepper(make_model, devices: int, jit_compile: bool = False, **setting
         packed=settings.pop("packed", False),
         clip_norm=settings.pop("clip_norm", None),
         guided_alignment=settings.pop("guided_alignment", 0.0),
+        r_drop=settings.pop("r_drop", 0.0),
     )
     stepper = Stepper(update, strategy, **settings)
     return model, optimizer, stepper

@@ -8,7 +8,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.training.backend_checkpoints import load_variables, save_variables
 from t2t_keras.training.checkpoint_averaging import average
 from t2t_keras.training.checkpoint_store import CheckpointStore
-from t2t_keras.training.optimizer import WeightAverages
+from t2t_keras.training.weight_averages import WeightAverages
 from tests.small_checkpoints import STATE, arrays, assert_equal, train_small_model
 
 

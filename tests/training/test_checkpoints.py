@@ -18,7 +18,7 @@ from t2t_keras.training.checkpoints import (
     read_state,
     steps_in,
 )
-from t2t_keras.training.optimizer import WeightAverages
+from t2t_keras.training.weight_averages import WeightAverages
 from tests.small_checkpoints import (
     FULL_DISKS,
     STATE,

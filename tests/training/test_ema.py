@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.training.optimizer import WeightAverages
+from t2t_keras.training.weight_averages import WeightAverages
 from tests.devices import cpu_strategy
 
 DECAY = 0.6

@@ -28,7 +28,7 @@ from t2t_keras.training.checkpoints import (
     stored_name,
     weight_name,
 )
-from t2t_keras.training.optimizer import SummedGradientAdam
+from t2t_keras.training.optimizer import SummedGradientAdam, SummedGradients
 
 # Number of weights that do not fit that a message names.
 _SHOWN = 10
@@ -144,7 +144,7 @@ class Initializer:
             self._own[name].assign(self._map_rows(self._own[name], stored[name]))
         return self._describe(len(loaded), len(skipped))
 
-    def load_moments(self, optimizer: SummedGradientAdam) -> str:
+    def load_moments(self, optimizer: SummedGradients) -> str:
         """Assigns Adam's moments and its count of updates; returns a line about them.
 
         The step of the schedule stays 0. Weights without moments in the source, such as
@@ -152,7 +152,10 @@ class Initializer:
 
         Raises:
             UserError: As `Source.find_moments`.
+            TypeError: If the optimizer is not Adam.
         """
+        if not isinstance(optimizer, SummedGradientAdam):
+            raise TypeError(f"Only Adam's moments are loaded. Received: {optimizer}")
         path = self._source.find_moments()
         checkpoint = self._source.stored
         if path != self._source.checkpoint:

@@ -8,10 +8,15 @@ import tensorflow as tf
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.training_config import TrainingConfig
 from t2t_keras.training.devices import choices_for, current_device
-from t2t_keras.training.optimizer import SummedGradientAdam, WeightAverages, paper_adam
+from t2t_keras.training.optimizer import (
+    OPTIMIZERS,
+    SummedGradients,
+    SummedGradientScheduleFreeAdamW,
+)
 from t2t_keras.training.schedule import WarmupInverseSquareRoot, WarmupSchedule
 from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import ReplicaUpdate
+from t2t_keras.training.weight_averages import ScheduleFreeAverages, WeightAverages
 
 
 def build_schedule(
@@ -31,20 +36,29 @@ def build_schedule(
     )
 
 
-def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradientAdam:
-    """Returns the paper's Adam with the settings' schedule, built for a model."""
-    # Unlike bfloat16, float16 lacks float32's range: small gradients would vanish.
-    scales_loss = config.training.precision == "float16"
-    optimizer = paper_adam(build_schedule(config), dynamic_loss_scale=scales_loss)
+def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradients:
+    """Returns the optimizer of the settings with their schedule, built for a model."""
+    training = config.training
+    optimizer = OPTIMIZERS[training.optimizer](
+        build_schedule(config),
+        weight_decay=training.weight_decay or None,
+        # Unlike bfloat16, float16 lacks float32's range: small gradients would vanish.
+        dynamic_loss_scale=training.precision == "float16",
+        jit_compile=training.jit_compile,
+    )
     optimizer.build(model.trainable_variables)
     return optimizer
 
 
-def build_averages(config: TrainingConfig, model: keras.Model) -> WeightAverages | None:
-    """Returns the exponential moving average of the weights, None without --ema_decay.
+def build_averages(
+    config: TrainingConfig, model: keras.Model, optimizer: SummedGradients
+) -> WeightAverages | None:
+    """Returns the averages of the weights that are evaluated and used; None for none.
 
     Call it in the scope of the strategy.
     """
+    if isinstance(optimizer, SummedGradientScheduleFreeAdamW):
+        return ScheduleFreeAverages(optimizer)
     if config.ema_decay is None:
         return None
     return WeightAverages(model.trainable_variables, config.ema_decay)
@@ -66,7 +80,7 @@ def uses_xla(config: TrainingConfig, device: str | None = None) -> bool:
 def build_stepper(
     config: TrainingConfig,
     model: keras.Model,
-    optimizer: SummedGradientAdam | None,
+    optimizer: SummedGradients | None,
     strategy: tf.distribute.Strategy,
     *,
     averages: WeightAverages | None = None,
@@ -93,6 +107,7 @@ def build_stepper(
         clip_norm=config.clip_norm,
         label_smoothing=config.label_smoothing,
         guided_alignment=config.guided_alignment,
+        r_drop=config.r_drop,
         seed=config.seed,
         jit_compile=uses_xla(config, device),
         logits_at_once=choices_for(device).logits_at_once,

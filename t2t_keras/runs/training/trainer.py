@@ -109,7 +109,9 @@ class Trainer:
             )
             frozen = fine_tuning.freeze(self._model, config.training.freeze)
             self._optimizer = optimization.build_optimizer(config, self._model)
-            self._averages = optimization.build_averages(config.training, self._model)
+            self._averages = optimization.build_averages(
+                config.training, self._model, self._optimizer
+            )
         self._stepper = optimization.build_stepper(
             config.training,
             self._model,
@@ -134,8 +136,12 @@ class Trainer:
         self, cost: TrainingCost | None = None, sums: MeterSums | None = None
     ) -> Meter:
         sizes = self._model.sizes
+        times = 2 if self._config.training.r_drop else 1
         return Meter(
-            lambda batch: training_flops(sizes, batch), cost, self._ceiling, sums
+            lambda batch: times * training_flops(sizes, batch),
+            cost,
+            self._ceiling,
+            sums,
         )
 
     def restore(self, source: Source | None) -> None:
@@ -171,6 +177,7 @@ class Trainer:
             )
             for line in initializer.load_weights():
                 self._progress.log(line)
+            self._optimizer.weights_loaded()
             if self._config.training.init_optimizer:
                 self._progress.log(initializer.load_moments(self._optimizer))
             self._evaluates_first = True

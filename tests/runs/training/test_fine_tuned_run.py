@@ -224,12 +224,29 @@ ARCHITECTURE = (
 )
 
 
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory):
+    """A run that others start from."""
+    folder = tmp_path_factory.mktemp("parent")
+    write_corpus(folder)
+    parent = small_run(folder, folder / "parent", ARCHITECTURE)
+    parent.finish()
+    return parent
+
+
 @pytest.mark.slow
-def test_all_training_options_survive_kill_9(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        ("--optimizer=adamw", "--init_optimizer", "--ema_decay=0.8"),
+        ("--optimizer=schedule_free_adamw",),
+        ("--optimizer=muon", "--ema_decay=0.8"),
+    ],
+    ids=["adamw", "schedule_free_adamw", "muon"],
+)
+def test_all_training_options_survive_kill_9(parent, tmp_path, optimizer) -> None:
     """Fine-tuning with every compatible option, killed and resumed."""
     write_corpus(tmp_path)
-    parent = small_run(tmp_path, tmp_path / "parent", ARCHITECTURE)
-    parent.finish()
     text = (tmp_path / "train.en").read_text().splitlines()
     links = [" ".join(f"{i}-{i}" for i in range(len(x.split()))) for x in text]
     (tmp_path / "train.align").write_text("".join(f"{line}\n" for line in links))
@@ -238,7 +255,9 @@ def test_all_training_options_survive_kill_9(tmp_path) -> None:
     options = (
         *ARCHITECTURE,
         f"--init_from={parent.checkpoints / 'step-60'}",
-        "--init_optimizer",
+        *optimizer,
+        "--weight_decay=0.1",
+        "--r_drop=3",
         "--init_skip=outer/bias",
         "--freeze=/output",
         f"--vocabulary_file={tmp_path}/other.model",
@@ -248,7 +267,6 @@ def test_all_training_options_survive_kill_9(tmp_path) -> None:
         "--schedule=linear",
         "--learning_rate=0.01",
         "--clip_norm=0.5",
-        "--ema_decay=0.8",
         "--patience=50",
         "--keep_best=3",
         "--batching=pack",
