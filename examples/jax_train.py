@@ -67,9 +67,11 @@ def check() -> ExperimentConfig:
         "measure_ceiling",
         "tf32",
         "on_nonfinite",
+        "optimizer",
         "patience",
         "precision",
         "profile_steps",
+        "r_drop",
         "strategy",
     ):
         if (value := getattr(config.training, name)) != getattr(TrainingConfig, name):

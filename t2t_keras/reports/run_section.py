@@ -131,10 +131,12 @@ def _curve(run: RunSummary, key: str, label: str = "") -> Curve:
 
 
 def _plot_curves(run: RunSummary, name: str) -> list[Block]:
-    model, smoothing = run.config.model, run.config.training.label_smoothing
+    model, training = run.config.model, run.config.training
     regularizers = {
-        "label smoothing": smoothing,
+        "label smoothing": training.label_smoothing,
         "dropout": model.dropout_rate or model.attention_dropout_rate,
+        "R-Drop": training.r_drop,
+        "guided alignment": training.guided_alignment,
     }
     added = " and ".join(each for each, rate in regularizers.items() if rate)
     panels = [

@@ -9,6 +9,9 @@ from t2t_keras.settings.setting import Settings, setting
 # Tokenizers of sacreBLEU that need no download.
 TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none")
 
+OPTIMIZERS_WITH_MOMENTS = ("adam", "adamw")
+"""Values of --optimizer whose moments another run can start from."""
+
 
 def _check_regular_expression(name: str, pattern: str | None) -> None:
     try:
@@ -113,8 +116,8 @@ class TrainingConfig(Settings):
     r_drop: float = setting(
         0.0,
         "Weight of the loss of R-Drop: each pair is computed with two dropout masks, "
-        "and the two distributions of a token are drawn towards each other. Doubles "
-        "the time of an update; 0 for none. Published: 5 for translation.",
+        "and the two distributions of a token are drawn towards each other. More than "
+        "doubles the time of an update; 0 for none. Published: 5 for translation.",
         low=0,
         paper=True,
     )
@@ -364,7 +367,7 @@ class TrainingConfig(Settings):
                 "--optimizer=schedule_free_adamw averages the weights itself. Received "
                 f"--ema_decay={self.ema_decay} as well. Leave one of them out."
             )
-        if self.init_optimizer and self.optimizer not in ("adam", "adamw"):
+        if self.init_optimizer and self.optimizer not in OPTIMIZERS_WITH_MOMENTS:
             raise UserError(
                 "--init_optimizer loads the moments of Adam, for --optimizer=adam and "
                 f"adamw. Received: --optimizer={self.optimizer}"

@@ -66,7 +66,8 @@ def load_variables(
     if checkpoint.has_averages:
         raise UserError(
             f"The checkpoint {path} has moving averages of the weights, which are not "
-            "updated here. Expected: a checkpoint of a run without --ema_decay. Resume "
+            "updated here. Expected: a checkpoint of a run without --ema_decay and "
+            "--optimizer=schedule_free_adamw. Resume "
             "this run with t2t_keras.train, or start another from it with --init_from."
         )
     stored = {**checkpoint.weights(), **checkpoint.optimizer_state()}

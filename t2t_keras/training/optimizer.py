@@ -275,9 +275,17 @@ class SummedGradientScheduleFreeAdamW(
     the gradients and x is the mean of all z so far. Models to evaluate and to use have
     the weights x, which `ScheduleFreeAverages` holds.
 
-    Call Keras' own `apply` with JAX alone: on TensorFlow 2.21, that of Keras 3.15 takes
-    z after the update for that before it.
+    Keras' own update, of `fit`, is refused: on TensorFlow 2.21 that of Keras 3.15 takes
+    z after the update for that before it, and its weight decay moves x away from the
+    mean (ADR 0038).
     """
+
+    def apply(self, grads, trainable_variables=None):
+        """Raises `NotImplementedError`; see the class."""
+        raise NotImplementedError(
+            "Keras' own update of ScheduleFreeAdamW differs from its paper. Train with "
+            "t2t_keras.train --optimizer=schedule_free_adamw, or call apply_summed."
+        )
 
     def weights_loaded(self) -> None:
         """Starts all three sequences at the weights that were loaded."""
@@ -289,7 +297,7 @@ class SummedGradientScheduleFreeAdamW(
         return list(zip(self._trainable_variables, self._momentums, strict=True))
 
     def _decay(self, weight: keras.Variable, fraction: Tensor) -> None:
-        """Lets z decay by a fraction of y, as Algorithm 1 has it, and leaves x."""
+        """Lets z decay by a fraction of y, as the paper has it, and leaves x."""
         z = next(z for y, z in self.sequences() if y is weight)
         change = fraction * weight
         z.assign(z - change)

@@ -249,6 +249,13 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "pass",
     ),
     Mutation(
+        "guided alignment counts twice with R-Drop",
+        "t2t_keras.training.update",
+        "ReplicaUpdate._training_losses",
+        "2 if self._r_drop else 1",
+        "1",
+    ),
+    Mutation(
         "both copies of a pair have the same dropout mask",
         "t2t_keras.training.update",
         "_paired",

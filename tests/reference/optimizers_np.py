@@ -38,10 +38,10 @@ def adamw(weight: Array, gradients: Arrays, rates: Rates, decay: float) -> list[
 def schedule_free(
     weight: Array, gradients: Arrays, rates: Rates, decay: float
 ) -> list[tuple[Array, Array]]:
-    """Algorithm 1 of Defazio et al. 2024 (arXiv 2405.15682), as (y, x).
+    """Schedule-free AdamW of Defazio et al. 2024 (arXiv 2405.15682), as (y, x).
 
-    With the weight 1 / t of the new point in the mean x, which the paper's analysis
-    has; its listing weights points by the square of their rate.
+    x is the plain mean of all z, as in the paper's equations and in Keras. Algorithm 1
+    weights them by their squared rates.
     """
     beta_1, beta_2, epsilon = 0.9, 0.98, 1e-9
     x = y = z = weight

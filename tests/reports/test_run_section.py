@@ -82,6 +82,10 @@ def test_the_losses_say_what_sets_them_apart(tmp_path) -> None:
 
     shown = words("with", 0.1)
     assert "train, with label smoothing and dropout" in shown
+    tied = TrainingConfig(r_drop=5.0)
+    run = write_run(tmp_path / "tied", config=ExperimentConfig(training=tied))
+    blocks = run_blocks(run, "r", no_texts)
+    assert "dropout and R-Drop" in select_kind(blocks, Figure)[0].svg
     assert "dev, without" in shown and "not their heights" in shown
     plain = words("plain", 0.0)
     assert "without" not in plain and "heights" not in plain

@@ -241,6 +241,8 @@ def test_settings_that_it_lacks_are_refused(folder) -> None:
         "--ema_decay=0.9",
         "--precision=bfloat16",
         "--on_nonfinite=skip",
+        "--optimizer=muon",
+        "--r_drop=1.0",
         "--profile_steps=3:5",
         "--measure_ceiling=True",
         "--strategy=one",

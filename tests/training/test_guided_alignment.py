@@ -109,7 +109,8 @@ def test_the_loss_is_the_cross_entropy_of_linked_tokens() -> None:
 
 
 @pytest.mark.slow
-def test_an_update_has_the_references_loss_and_gradient() -> None:
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])  # without dropout, no difference
+def test_an_update_has_the_references_loss_and_gradient(r_drop) -> None:
     weights = random_weights(np.random.default_rng(5), SIZES)
     assert weights.options == Options()
     batch = batch_of(SOURCE, TARGET)
@@ -117,6 +118,7 @@ def test_an_update_has_the_references_loss_and_gradient() -> None:
         lambda: transformer_of(weights, SIZES, dropout_rate=0.0),
         1,
         guided_alignment=WEIGHT,
+        r_drop=r_drop,
     )
     sums = stepper.train(batch)
     loss, guided = reference_losses(batch, weights)

@@ -149,6 +149,26 @@ def test_muon(devices, jit_compile) -> None:
         assert_close(found.weights[name], reference(start(name), *applied(name), decay))
 
 
+def test_keras_own_schedule_free_update_is_refused() -> None:
+    """Keras 3.15 computes it wrongly with TensorFlow; if not, the error should go."""
+    own = keras.optimizers.ScheduleFreeAdamW(0.1, beta_2=0.98, epsilon=1e-9)
+    ours = OPTIMIZERS["schedule_free_adamw"](0.1)
+    weights = [keras.Variable(np.zeros(1), dtype="float32") for _ in "12"]
+    for optimizer, weight in zip((own, ours), weights, strict=True):
+        optimizer.build([weight])
+    yes, gradient = tf.constant(True), [tf.ones([1])]
+    for _ in range(20):
+        own.apply(gradient)
+        ours.apply_summed(gradient, tf.constant(1.0), finite=yes, counts=yes)
+    (y, _), *_ = reversed(
+        optimizers_np.schedule_free(np.zeros(1), [np.ones(1)] * 20, [0.1] * 20, 0.0)
+    )
+    np.testing.assert_allclose(weights[1].numpy(), y, rtol=1e-5)
+    assert abs(weights[0].numpy() - y) > 0.05
+    with pytest.raises(NotImplementedError, match="differs from its paper"):
+        ours.apply(gradient)
+
+
 def test_loaded_weights_are_where_schedule_free_starts() -> None:
     weight = keras.Variable(np.zeros((2, 3)), dtype="float32")
     optimizer = OPTIMIZERS["schedule_free_adamw"](0.25)

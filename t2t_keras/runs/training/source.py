@@ -12,6 +12,7 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.flags import find_run
 from t2t_keras.settings.model_config import ModelConfig
 from t2t_keras.settings.setting import marked
+from t2t_keras.settings.training_config import OPTIMIZERS_WITH_MOMENTS
 from t2t_keras.text.stored_vocabulary import load_vocabulary
 from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.checkpoints import (
@@ -36,6 +37,7 @@ class Source:
         history: Entry "init" of its own run card: the source that it was initialized
             from; None if its initial weights were random.
         model: Settings of its model.
+        optimizer: The --optimizer of its run.
     """
 
     checkpoint: Path
@@ -45,6 +47,7 @@ class Source:
     vocabulary: Vocabulary
     history: Mapping[str, Any] | None
     model: ModelConfig
+    optimizer: str
 
     @functools.cached_property
     def stored(self) -> StoredCheckpoint:
@@ -61,6 +64,12 @@ class Source:
         Raises:
             UserError: If there is none.
         """
+        if self.optimizer not in OPTIMIZERS_WITH_MOMENTS:
+            raise UserError(
+                f"--init_optimizer needs the moments of Adam, which {self.checkpoint} "
+                f"does not have: its run has --optimizer={self.optimizer}. Leave out "
+                "--init_optimizer."
+            )
         if self.optimizer_checkpoint is None:
             raise UserError(
                 f"--init_optimizer needs the moments of Adam, which {self.checkpoint} "
@@ -103,7 +112,7 @@ def open_source(init_from: str, model_dir: ModelDir) -> Source:
             f"--init_from={init_from} is in --model_dir itself. Give a new "
             "--model_dir; to resume the run, leave out --init_from."
         )
-    state = read_state(checkpoint)
+    state, config = read_state(checkpoint), run.config()
     source = Source(
         checkpoint,
         _optimizer_checkpoint(run, checkpoint),
@@ -111,7 +120,8 @@ def open_source(init_from: str, model_dir: ModelDir) -> Source:
         checkpoint_digest(checkpoint),
         load_vocabulary(run.vocabulary_file, run.vocabulary_sha256),
         run.run_card().get("init"),
-        run.config().model,
+        config.model,
+        config.training.optimizer,
     )
     expected = model_dir.run_card().get("init", {}).get("sha256", source.sha256)
     if expected != source.sha256:

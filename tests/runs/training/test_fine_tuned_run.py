@@ -224,6 +224,39 @@ ARCHITECTURE = (
 )
 
 
+@pytest.mark.slow
+def test_a_schedule_free_run_starts_at_the_weights_that_it_loads(
+    config, model_dir, tmp_path
+) -> None:
+    config = replace_settings(config, "training", save_steps=2, log_steps=1)
+    training_run.train(config, model_dir)
+    rate = 1e-4
+    tuned = replace_settings(
+        config,
+        "training",
+        init_from=str(model_dir.checkpoints / "step-6"),
+        optimizer="schedule_free_adamw",
+        schedule="constant",
+        learning_rate=rate,
+        warmup_steps=1,
+        train_steps=2,
+        r_drop=2.0,
+    )
+    child = ModelDir(tmp_path / "child")
+    training_run.train(tuned, child)
+    before = StoredCheckpoint(model_dir.checkpoints / "step-6").weights()
+    after = StoredCheckpoint(child.checkpoints / "step-2").weights()  # x
+    for name, value in before.items():
+        # An update moves a weight by up to the rate, at first, and sqrt(2) times that.
+        change = np.abs(after[name] - value)
+        assert 0 < change.max() < 3 * rate, name
+    flops = [
+        next(line for line in read_metrics(run) if line["step"] == 1)["flops_per_step"]
+        for run in (model_dir, child)
+    ]
+    assert flops[1] == 2 * flops[0]  # of the same first batch, with two masks
+
+
 @pytest.fixture(scope="module")
 def parent(tmp_path_factory):
     """A run that others start from."""

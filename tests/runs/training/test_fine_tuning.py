@@ -288,6 +288,14 @@ def test_moments_and_their_count_are_loaded_but_not_the_step(
         Initializer(source, model, new_vocabulary).load_moments(optimizer)
 
 
+def test_another_optimizer_has_no_moments_to_load(run, tmp_path) -> None:
+    training = dataclasses.replace(CONFIG.training, optimizer="muon")
+    run.write_config(dataclasses.replace(CONFIG, training=training), "A run.")
+    source = open_source(str(run.path), ModelDir(tmp_path / "new"))
+    with pytest.raises(UserError, match=r"its run has --optimizer=muon\. Leave"):
+        source.find_moments()
+
+
 def test_weights_that_do_not_fit_are_named_with_both_shapes(
     run, tmp_path, old_vocabulary
 ) -> None:

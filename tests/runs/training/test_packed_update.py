@@ -49,12 +49,12 @@ def corpus(vocabulary):
     return dataclasses.replace(tokenized, links=links)
 
 
-def one_update(corpus, vocabulary, strategy, **data):
+def one_update(corpus, vocabulary, strategy, r_drop=0.0, **data):
     """Returns sums and momenta of an update on one batch of the whole corpus."""
     settings = dataclasses.replace(CONFIG.data, tokens_per_batch=1500, **data)
     batching = from_settings.build_batching_strategy(settings, corpus)
     assert len(list(batching.plan(0, 0))) == 1
-    training = dataclasses.replace(CONFIG.training, guided_alignment=0.7)
+    training = dataclasses.replace(CONFIG.training, guided_alignment=0.7, r_drop=r_drop)
     config = dataclasses.replace(
         CONFIG, model=dataclasses.replace(CONFIG.model, num_layers=1, dropout_rate=0.0)
     )
@@ -82,7 +82,10 @@ def test_packed_or_not_the_update_is_the_same(corpus, vocabulary) -> None:
     sums, gradients = one_update(corpus, vocabulary, one, max_shapes=1)
     # Packed rows on two replicas; a row of padding makes their shards equal.
     two = cpu_strategy(2)
-    packed_sums, packed_gradients = one_update(corpus, vocabulary, two, batching="pack")
+    # R-Drop makes no difference without dropout.
+    packed_sums, packed_gradients = one_update(
+        corpus, vocabulary, two, r_drop=3.0, batching="pack"
+    )
     np.testing.assert_allclose(packed_sums, sums, rtol=1e-6)
     assert len(gradients) == len(packed_gradients) > 20
     for packed, expected in zip(packed_gradients, gradients, strict=True):
