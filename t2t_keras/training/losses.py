@@ -9,7 +9,7 @@ are freed before the next chunk.
 Shapes: N tokens of a batch, C tokens of a chunk, D model width, V vocabulary size.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -296,7 +296,9 @@ def _compute_in_chunks(
             None if scales_KC is None else scales_KC[i],
             options,
         )
-        arrays = _map_parts(lambda array, part: array.write(i, part), arrays, parts)
+        arrays = tf.nest.map_structure(
+            lambda array, part: array.write(i, part), arrays, parts
+        )
         pairs = zip(gradients, chunk_gradients, strict=True)
         return i + 1, tuple(total + part for total, part in pairs), arrays
 
@@ -316,7 +318,9 @@ def _compute_in_chunks(
     _, gradients, arrays = tf.while_loop(
         lambda i, *_: i < count, add_chunk, (tf.constant(0), zeros, empty_arrays)
     )
-    return _map_parts(lambda array: array.concat()[:tokens], arrays), gradients
+    return tf.nest.map_structure(
+        lambda array: array.concat()[:tokens], arrays
+    ), gradients
 
 
 def _compute_chunk(
@@ -397,13 +401,3 @@ def _pair_tokens(rows: Tensor) -> Tensor:
     pairs = tf.reshape(rows, tf.concat([[shape[0] // 2, 2], shape[1:]], axis=0))
     paired = tf.transpose(pairs, [0, 2, 1, *range(3, len(rows.shape) + 1)])
     return tf.ensure_shape(paired, [None, None, 2, *rows.shape[2:]])
-
-
-def _map_parts(function: Callable[..., Any], *parts: _TokenParts) -> _TokenParts:
-    """Returns the parts that are not left out, passed through a function."""
-    return _TokenParts(
-        *(
-            () if isinstance(each[0], tuple) else function(*each)
-            for each in zip(*parts, strict=True)
-        )
-    )

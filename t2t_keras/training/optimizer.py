@@ -304,6 +304,11 @@ class SummedGradientScheduleFreeAdamW(
         weight.assign(weight - (1.0 - self.beta_1) * change)
 
 
+def _papers_constants(prefix: str = "") -> dict[str, Any]:
+    """Returns section 5.3's constants of Adam, as arguments with a prefix."""
+    return {f"{prefix}beta_1": 0.9, f"{prefix}beta_2": 0.98, "epsilon": 1e-9}
+
+
 def paper_adam(
     schedule: keras.optimizers.schedules.LearningRateSchedule, **settings: Any
 ) -> SummedGradientAdam:
@@ -312,12 +317,7 @@ def paper_adam(
     `settings` are arguments of `SummedGradients`, and `weight_decay`.
     """
     return SummedGradientAdam(
-        learning_rate=schedule,
-        beta_1=0.9,
-        beta_2=0.98,
-        epsilon=1e-9,
-        name="adam",
-        **settings,
+        learning_rate=schedule, name="adam", **_papers_constants(), **settings
     )
 
 
@@ -330,14 +330,12 @@ def muon(
     """Returns Muon with momentum 0.95, and the paper's Adam for what is no matrix."""
     return SummedGradientMuon(
         learning_rate=schedule,
-        adam_beta_1=0.9,
-        adam_beta_2=0.98,
-        epsilon=1e-9,
         weight_decay=weight_decay,
         adam_weight_decay=weight_decay,
         # Rows that are looked up, like those of embeddings.
         exclude_layers=["positions"],
         name="muon",
+        **_papers_constants("adam_"),
         **settings,
     )
 
@@ -348,10 +346,8 @@ def schedule_free_adamw(
     """Returns schedule-free AdamW with the paper's betas and epsilon."""
     return SummedGradientScheduleFreeAdamW(
         learning_rate=schedule,
-        beta_1=0.9,
-        beta_2=0.98,
-        epsilon=1e-9,
         name="schedule_free_adamw",
+        **_papers_constants(),
         **settings,
     )
 

@@ -279,7 +279,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "beta_2 is Adam's default",
         "t2t_keras.training.optimizer",
-        "paper_adam",
+        "_papers_constants",
         "0.98",
         "0.999",
     ),

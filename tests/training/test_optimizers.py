@@ -99,11 +99,8 @@ def run(optimizer_name: str, *, devices: int = 1, jit_compile: bool = False):
                 if variable is not optimizer.iterations:
                     np.testing.assert_array_equal(variable.numpy(), old)
             continue
-        found.append(
-            ([v.numpy() for v in variables], [v.numpy() for v in averages.averages])
-            if averages
-            else ([v.numpy() for v in variables], [])
-        )
+        means = averages.averages if averages else ()
+        found.append([[v.numpy() for v in part] for part in (variables, means)])
     assert optimizer.applied.numpy() == STEPS - len(LEFT_OUT)
     assert optimizer.iterations.numpy() == STEPS
     parts = [
@@ -118,35 +115,37 @@ def assert_close(found: np.ndarray, expected: list[np.ndarray]) -> None:
     assert np.abs(found[-1] - found[0]).max() > 0.01
 
 
-@pytest.mark.parametrize("devices, jit_compile", [(1, False), (2, True)])
-def test_adamw(devices, jit_compile) -> None:
-    found = run("adamw", devices=devices, jit_compile=jit_compile)
+EVERYWHERE = pytest.mark.parametrize(
+    ("devices", "jit_compile"), [(1, False), (2, True)]
+)
+
+
+def decay_of(name: str) -> float:
+    return 0.0 if name == "gain" else DECAY
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_adamw_and_muon(optimizer, devices, jit_compile) -> None:
+    """Muon is for matrices; embeddings, positions and vectors have Adam."""
+    found = run(optimizer, devices=devices, jit_compile=jit_compile)
     for name in SHAPES:
-        decay = 0.0 if name == "gain" else DECAY
-        expected = optimizers_np.adamw(start(name), *applied(name), decay)
+        by_muon = optimizer == "muon" and name in ("wide", "tall")
+        reference = optimizers_np.muon if by_muon else optimizers_np.adamw
+        expected = reference(start(name), *applied(name), decay_of(name))
         assert_close(found.weights[name], expected)
 
 
-@pytest.mark.parametrize("devices, jit_compile", [(1, False), (2, True)])
+@EVERYWHERE
 def test_schedule_free_adamw(devices, jit_compile) -> None:
     found = run("schedule_free_adamw", devices=devices, jit_compile=jit_compile)
     for name in SHAPES:
-        decay = 0.0 if name == "gain" else DECAY
-        points = optimizers_np.schedule_free(start(name), *applied(name), decay)
+        points = optimizers_np.schedule_free(
+            start(name), *applied(name), decay_of(name)
+        )
         y, x = zip(*points, strict=True)
         assert_close(found.weights[name], list(y))
         assert_close(found.averages[name], list(x))
-
-
-@pytest.mark.parametrize("devices, jit_compile", [(1, False), (2, True)])
-def test_muon(devices, jit_compile) -> None:
-    """Matrices by Muon; embeddings and vectors by Adam."""
-    found = run("muon", devices=devices, jit_compile=jit_compile)
-    for name in SHAPES:
-        decay = 0.0 if name == "gain" else DECAY
-        is_matrix = name in ("wide", "tall")
-        reference = optimizers_np.muon if is_matrix else optimizers_np.adamw
-        assert_close(found.weights[name], reference(start(name), *applied(name), decay))
 
 
 def test_keras_own_schedule_free_update_is_refused() -> None:
