@@ -57,6 +57,9 @@ def check() -> ExperimentConfig:
     """Returns the settings; raises `UserError` if they ask for what is missing here."""
     require_flag("model_dir")
     config = settings.config_from_flags()
+    if growth := ",".join(config.data.tokens_per_batch_steps):
+        flag = f"--tokens_per_batch_steps={growth}"
+        raise UserError(f"{flag} is not for this example. Leave it out.")
     for name in (
         "clip_norm",
         "cpu_devices",

@@ -117,11 +117,21 @@ def _make_training_consistent(values: dict[str, Any]) -> None:
         values["guided_alignment"] = 0.5
 
 
+def _make_growth_consistent(values: dict[str, Any]) -> None:
+    """Changes the growth of the batch to one of as many phases."""
+    tokens = values["tokens_per_batch"]
+    phases = range(1, len(values["tokens_per_batch_steps"]) + 1)
+    values["tokens_per_batch_steps"] = tuple(
+        f"{3 * phase}:{tokens * phase}" for phase in phases if tokens <= 2**20
+    )
+
+
 @st.composite
 def configs(draw: st.DrawFn) -> ExperimentConfig:
     """Settings that pass validation, with every field drawn at random."""
     values = {name: draw(kind, label=name) for name, kind in _strategies().items()}
     values["tokens_per_batch"] += values["max_length"]
+    _make_growth_consistent(values)
     values["d_model"] = 2 * values["d_model"] * values["num_heads"]
     if values["encoder_neighborhood"] is not None:
         values["encoder_neighborhood"] |= 1

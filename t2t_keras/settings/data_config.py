@@ -4,6 +4,7 @@ import dataclasses
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import text_suffix
+from t2t_keras.settings.batch_growth import BatchGrowth
 from t2t_keras.settings.setting import Settings, setting
 from t2t_keras.settings.training_text import (
     check_user_symbols,
@@ -213,6 +214,14 @@ class DataConfig(Settings):
         batches_only=True,
         paper=True,
     )
+    tokens_per_batch_steps: tuple[str, ...] = setting(
+        (),
+        "Growth of the batch, as UPDATES:TOKENS, comma-separated: after so many "
+        "updates, an update has so many tokens, a multiple of --tokens_per_batch. The "
+        "gradients of batches of that size are added. Default: no growth.",
+        batches_only=True,
+        paper=True,
+    )
 
     shuffle_pairs: int | None = setting(
         None,
@@ -224,6 +233,14 @@ class DataConfig(Settings):
         low=1,
         batches_only=True,
     )
+
+    def batch_growth(self) -> BatchGrowth:
+        """Returns the number of batches of each update.
+
+        Raises:
+            UserError: If --tokens_per_batch_steps is not legal.
+        """
+        return BatchGrowth.parse(self.tokens_per_batch_steps, self.tokens_per_batch)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -290,3 +307,4 @@ class DataConfig(Settings):
                 f"fits no batch. Received: {self.tokens_per_batch} and "
                 f"{self.max_length}"
             )
+        self.batch_growth()

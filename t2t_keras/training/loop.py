@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -90,7 +90,7 @@ class Hooks:
 
 def train_loop(
     stepper: Stepper,
-    batches: Iterable[tuple[Batch, BatchSize]],
+    updates: Iterable[Sequence[tuple[Batch, BatchSize]]],
     *,
     steps: range,
     intervals: Intervals,
@@ -103,8 +103,8 @@ def train_loop(
 
     Args:
         stepper: Makes an update.
-        batches: Batches from the position where training resumes, this process's rows
-            as NumPy arrays, each with the size of the whole batch.
+        updates: Batches of each update, from the position where training resumes:
+            this process's rows as NumPy arrays, each with the size of the whole batch.
         steps: Number of updates so far, and at the end.
         intervals: Intervals between records, evaluations and checkpoints.
         hooks: Callbacks.
@@ -123,13 +123,15 @@ def train_loop(
     meter.start()
     progress.start(steps.start, steps.stop)
     with defer_signals() as signals:
-        for step, (batch, size) in zip(numbers, meter.timed(batches), strict=False):
+        for step, sized in zip(numbers, meter.timed(updates), strict=False):
             hooks.before_step(step)
             last = step == steps.stop
             log_due = last or step % intervals.log_steps == 0
-            sums = stepper.train(batch, stop=bool(signals), timed=log_due)
+            batches, sizes = zip(*sized, strict=True)
+            sums = stepper.train(*batches, stop=bool(signals), timed=log_due)
             hooks.after_step(step, sums)
-            unread.append(Update(step, stepper.computed_size(size), sums))
+            sizes = tuple(map(stepper.computed_size, sizes))
+            unread.append(Update(step, sizes, sums))
             # Waits for a number only with other processes, which all have to agree.
             stop = float(sums.stops) > 0 if hooks.multi_worker else bool(signals)
             skipped = hooks.multi_worker and bool(float(sums.skipped))

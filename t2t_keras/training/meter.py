@@ -21,12 +21,12 @@ class Update(NamedTuple):
 
     Attributes:
         step: Its number, from 1.
-        size: Size of its batch.
+        sizes: Sizes of its batches.
         sums: Tensors before `read_updates`, numbers after.
     """
 
     step: int
-    size: BatchSize
+    sizes: tuple[BatchSize, ...]
     sums: StepSums
 
 
@@ -157,13 +157,14 @@ class Meter:
     def add(self, update: Update) -> None:
         """Adds an update from `read_updates`. A skipped one costs as much as others."""
         total, sums = self._sums, update.sums
-        total.flops += float(self._count_flops(update.size))
+        for size in update.sizes:
+            total.flops += float(self._count_flops(size))
+            total.source_tokens += int(size.source_tokens)
+            total.target_tokens += int(size.target_tokens)
+            total.positions += int(size.positions)
         if sums.reduce_seconds:
             total.reduced.append(sums.reduce_seconds)
         total.updates += 1
-        total.source_tokens += int(update.size.source_tokens)
-        total.target_tokens += int(update.size.target_tokens)
-        total.positions += int(update.size.positions)
         if sums.skipped:
             total.skipped += 1
             return

@@ -23,10 +23,10 @@ class NonFiniteGuard:
     """Stops training at a skipped update, or tolerates some of them.
 
     Args:
-        folder: Folder for the batch of such an update and its statistics, in `step-N`;
-            None if another process writes them.
+        folder: Folder for the batches of such an update and its statistics, in
+            `step-N`; None if another process writes them.
         skip: Whether to continue until there are `MAX_CONSECUTIVE_SKIPS` in a row.
-        load_batch: Returns the batch of an update, all its rows, by its step.
+        load_batches: Returns the batches of an update, all their rows, by its step.
         load_metadata: Returns further statistics of an update, by its step.
     """
 
@@ -35,12 +35,12 @@ class NonFiniteGuard:
         folder: Path | None,
         *,
         skip: bool,
-        load_batch: Callable[[int], Batch],
+        load_batches: Callable[[int], Sequence[Batch]],
         load_metadata: Callable[[int], Mapping[str, Any]],
     ):
         self._folder = folder
         self._most_in_a_row = MAX_CONSECUTIVE_SKIPS if skip else 1
-        self._load_batch = load_batch
+        self._load_batches = load_batches
         self._load_metadata = load_metadata
         self._first: Update | None = None
         self._in_a_row = 0
@@ -49,8 +49,8 @@ class NonFiniteGuard:
         """Checks an update; called for each, in order.
 
         Raises:
-            UserError: If it was skipped, and training should stop. Its batch, or that
-                of the first of several in a row, is written before.
+            UserError: If it was skipped, and training should stop. Its batches, or
+                those of the first of several in a row, are written before.
         """
         if not update.sums.skipped:
             self._first, self._in_a_row = None, 0
@@ -84,22 +84,28 @@ class NonFiniteGuard:
         )
 
     def _save(self, update: Update) -> str:
-        """Writes the batch and its statistics; returns a sentence with the place."""
+        """Writes the batches and statistics; returns a sentence with the place."""
         if self._folder is None:
             return "The first worker keeps its batch."
         folder = self._folder / f"step-{update.step}"
         try:
-            batch = self._load_batch(update.step)
+            batches = self._load_batches(update.step)
+            shapes = [
+                {name: np.shape(part) for name, part in batch.items()}
+                for batch in batches
+            ]
             statistics = {
                 "step": update.step,
                 **update.sums.losses._asdict(),
                 "gradient_norm": update.sums.gradient_norm,
-                "shapes": {name: np.shape(part) for name, part in batch.items()},
+                "shapes": shapes[0] if len(shapes) == 1 else shapes,
                 **self._load_metadata(update.step),
             }
             text = json.dumps(_to_json_value(statistics), indent=2, allow_nan=False)
             with atomic_folder(folder) as temporary:
-                np.savez(temporary / "batch.npz", **batch)
+                for number, batch in enumerate(batches, start=1):
+                    suffix = "" if number == 1 else f"-{number}"
+                    np.savez(temporary / f"batch{suffix}.npz", **batch)
                 (temporary / "statistics.json").write_text(f"{text}\n")
         except OSError as error:
             return f"Its batch could not be kept: {explain(error)}"

@@ -1,10 +1,11 @@
 """Pre-flight check before step 1: every shape compiles and fits in memory."""
 
 import bisect
+import itertools
 import logging
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -25,6 +26,7 @@ def preflight(
     to_evaluate: Iterable[Batch],
     *,
     only_these: bool,
+    several: Iterable[Sequence[Batch]] = (),
     multi_worker: bool = False,
 ) -> None:
     """Runs each shape once; later updates need no more memory.
@@ -33,6 +35,7 @@ def preflight(
         stepper: The stepper of the run. Its weights, moments and counts do not change.
         to_train: Batches of padding, one of each shape to train on.
         to_evaluate: Batches of padding, one of each shape to evaluate on.
+        several: Updates on more than one batch, of shapes to train on.
         only_these: Whether a batch of another shape is an error from now on.
         multi_worker: Whether other processes do the same. They wait for a step that
             failed here, so no smaller batch can be tried.
@@ -43,9 +46,11 @@ def preflight(
     """
     start = time.monotonic()
     logger.info("compiling …" if only_these else "trying the largest batches …")
-    trained = _try_shapes(stepper, stepper.compile_step, to_train, "", multi_worker)
+    updates = itertools.chain(([batch] for batch in to_train), several)
+    trained = _try_shapes(stepper, stepper.compile_step, updates, "", multi_worker)
+    evaluations = ([batch] for batch in to_evaluate)
     evaluated = _try_shapes(
-        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, multi_worker
+        stepper, stepper.evaluate, evaluations, _TO_EVALUATE, multi_worker
     )
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
@@ -62,24 +67,27 @@ def preflight(
 def _try_shapes(
     stepper: Stepper,
     run: Callable[..., object],
-    batches: Iterable[Batch],
+    updates: Iterable[Sequence[Batch]],
     purpose: str,
     multi_worker: bool,
 ) -> list[BatchShape]:
-    """Runs a batch of each shape, logs a line for each, and returns the shapes."""
+    """Makes updates, logs a line for each, and returns the shapes of single batches."""
     shapes = []
-    for batch in batches:
+    for batches in updates:
         before = time.monotonic()
+        batch, count = batches[0], len(batches)
         shape = batch_shape(batch)
         try:
-            run(batch)
+            run(*batches)
         except tf.errors.ResourceExhaustedError as error:
             if multi_worker:
                 raise _too_large_for_one(stepper, batch, purpose) from error
             raise _too_large(stepper, run, batch, purpose) from error
-        shapes.append(shape)
+        if count == 1:
+            shapes.append(shape)
         logger.info(
-            f"  {shape.rows} x ({shape.source_bound} + {shape.target_bound}) tokens"
+            f"  {f'{count} batches of ' if count > 1 else ''}"
+            f"{shape.rows} x ({shape.source_bound} + {shape.target_bound}) tokens"
             f"{purpose}: "
             f"{time.monotonic() - before:.1f}s, peak memory {peak_bytes() / 1e9:.2f} GB"
         )

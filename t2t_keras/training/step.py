@@ -5,7 +5,8 @@ A device that cannot hold its shard computes it as micro-batches: gradient accum
 Shapes: B rows of a batch, L length.
 """
 
-from collections.abc import Callable, Collection, Iterable
+import functools
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import keras
@@ -28,6 +29,10 @@ from t2t_keras.typing import (
     BatchShape,
     BatchSize,
 )
+
+# Rows of the batches of an update are numbered from multiples of it, whatever rows of
+# padding the number of replicas adds. Numbers stay below 2^31 with 2,048 batches.
+_MAX_ROWS = 2**20
 
 
 class Stepper:
@@ -68,21 +73,23 @@ class Stepper:
         )
 
     def train(
-        self, batch: Batch, *, stop: bool = False, timed: bool = False
+        self, *batches: Batch, stop: bool = False, timed: bool = False
     ) -> StepSums:
         """Makes an update; returns the sums of all processes.
 
         Args:
-            batch: Features [B, L] as NumPy arrays: this process's rows of a global
-                batch. Every process has the same number of rows.
+            *batches: Features [B, L] as NumPy arrays: this process's rows of a global
+                batch. Every process has the same number of rows. The gradients of
+                several batches are added, one after another.
             stop: Whether this process was asked to stop; the sums tell all processes.
             timed: Whether to measure the time of the all-reduce.
 
         Raises:
-            ValueError: If `allow_only` excludes the shape of the batch.
+            ValueError: If `allow_only` excludes the shape of a batch.
         """
-        check_compiled(batch, self._trainable, "to train on")
-        return self._run_training(batch, StepFlags(stop=float(stop), timed=timed))
+        for batch in batches:
+            check_compiled(batch, self._trainable, "to train on")
+        return self._run_training(batches, StepFlags(stop=float(stop), timed=timed))
 
     def train_replica(self, shard: Batch) -> StepSums:
         """Makes an update with one replica's shard; for use inside a traced function.
@@ -102,14 +109,14 @@ class Stepper:
         """
         return self._update.evaluate(shard)
 
-    def compile_step(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
+    def compile_step(self, *batches: Batch, max_tokens: int | None = None) -> StepSums:
         """Compiles the step by an update that changes no weight and no count.
 
         Args:
-            batch: See `train`.
+            *batches: See `train`.
             max_tokens: Limit for this call. Default: the limit of the stepper.
         """
-        return self._run_training(batch, StepFlags(counts=False), max_tokens)
+        return self._run_training(batches, StepFlags(counts=False), max_tokens)
 
     def allow_only(
         self, to_train: Iterable[BatchShape], to_evaluate: Iterable[BatchShape]
@@ -156,13 +163,29 @@ class Stepper:
         return tf.nest.map_structure(lambda *values: sum(values), *parts)
 
     def _run_training(
-        self, batch: Batch, flags: StepFlags, max_tokens: int | None = None
+        self,
+        batches: Sequence[Batch],
+        flags: StepFlags,
+        max_tokens: int | None = None,
     ) -> StepSums:
-        count = self._micro_batch_count(batch, max_tokens)
-        if count == 1:
-            return self._train(self._distribute(batch), flags)
-        parts = self._distribute(batch, lambda shard: micro_batches(shard, count))
-        return self._train_accumulated(parts, flags)
+        counts = [self._micro_batch_count(batch, max_tokens) for batch in batches]
+        if counts == [1]:
+            return self._train(self._distribute(batches[0]), flags)
+
+        def part(number: int) -> Any:
+            def cut(shard: Batch) -> Batch:
+                rows = shard[ROW_NUMBERS] + number * _MAX_ROWS
+                return micro_batches({**shard, ROW_NUMBERS: rows}, counts[number])
+
+            return self._distribute(batches[number], cut)
+
+        if len(batches) == 1:
+            return self._train_accumulated(part(0), flags)
+        start, add, train_last = self._train_several
+        sums = start()
+        for number in range(len(batches) - 1):
+            sums = add(part(number), sums)
+        return train_last(part(len(batches) - 1), flags, sums)
 
     def _micro_batch_count(self, batch: Batch, max_tokens: int | None) -> int:
         rows, *lengths = batch_shape(batch)
@@ -217,11 +240,15 @@ class Stepper:
         replica_step: Callable,
         batch_spec: dict[str, tf.TensorSpec],
         accumulated: bool,
+        *more: Any,
     ) -> Callable:
-        """Returns a function of a distributed batch, with one trace for all shapes."""
+        """Returns a function of a distributed batch, with one trace for all shapes.
 
-        def run(batch: Batch, flags: StepFlags) -> StepSums:
-            sums = self._strategy.run(replica_step, args=(batch, flags))
+        `more` are the types of what it takes after batch and flags.
+        """
+
+        def run(*arguments: Any) -> StepSums:
+            sums = self._strategy.run(replica_step, args=arguments)
             # Every replica has the sums over all replicas.
             return tf.nest.map_structure(
                 lambda part: self._strategy.experimental_local_results(part)[0], sums
@@ -229,8 +256,29 @@ class Stepper:
 
         flag, number = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32)
         flags_spec = StepFlags(counts=flag, stop=number, timed=flag)
-        signature = [self._distributed_signature(batch_spec, accumulated), flags_spec]
+        batch_type = self._distributed_signature(batch_spec, accumulated)
+        signature = [batch_type, flags_spec, *more]
         return tf.function(run, input_signature=signature, autograph=False)
+
+    @functools.cached_property
+    def _train_several(self) -> tuple[Callable, Callable, Callable]:
+        """Functions of an update on several batches: start, add, and train on the last.
+
+        What they pass on are the sums of each local replica. The number of batches is
+        open.
+        """
+        update, run = self._update, self._strategy.run
+        start = tf.function(lambda: run(update.no_sums), autograph=False)
+        sums_type = tf.nest.map_structure(tf.type_spec_from_value, start())
+        signature = update.train_signature
+        batch_type = self._distributed_signature(signature, accumulated=True)
+        add = tf.function(
+            lambda batch, sums: run(update.add, args=(batch, sums)),
+            input_signature=[batch_type, sums_type],
+            autograph=False,
+        )
+        train = self._trace_distributed(update.train, signature, True, sums_type)
+        return start, add, train
 
 
 def build_evaluator(model: keras.Model, max_tokens: int | None = None) -> Stepper:

@@ -3,7 +3,7 @@
 Shapes: B rows of its shard, L length.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -52,6 +52,10 @@ class StepSums(NamedTuple):
     skipped: Tensor = 0.0
     stops: Tensor = 0.0
     reduce_seconds: Tensor = 0.0
+
+
+ReplicaSums: TypeAlias = tuple[LossSums, list[Tensor]]
+"""Sums over one replica's shards: of the losses, and of their gradients."""
 
 
 class StepFlags(NamedTuple):
@@ -184,15 +188,20 @@ class ReplicaUpdate:
             autograph=False,
         )
 
-    def train(self, shard: Batch, flags: StepFlags) -> StepSums:
+    def train(
+        self, shard: Batch, flags: StepFlags, earlier: ReplicaSums | None = None
+    ) -> StepSums:
         """Makes this replica's part of an update; returns the sums of all replicas.
 
         Args:
             shard: Features [B, L] and `ROW_NUMBERS` [B], as `shard_batch` returns them,
                 or with an axis of micro-batches in front.
             flags: Options, the same on all replicas.
+            earlier: This replica's sums over other batches of the update.
         """
         losses, gradients = self._sum_gradients(shard)
+        if earlier is not None:
+            losses, gradients = _add(earlier, (losses, gradients))
         before = self._seconds_at(losses.loss_sum, gradients, flags.timed)
         # A copy on this device: a tensor without a device cannot be reduced.
         stop = tf.identity(flags.stop)
@@ -221,6 +230,21 @@ class ReplicaUpdate:
             stops,
             tf.cast(after - before, tf.float32),
         )
+
+    def no_sums(self) -> ReplicaSums:
+        """Returns what `add` starts from: zeros."""
+        zeros = [tf.zeros_like(weight) for weight in self._model.trainable_variables]
+        return LossSums(tf.zeros([]), tf.zeros([]), tf.zeros([])), zeros
+
+    def add(self, shard: Batch, earlier: ReplicaSums) -> ReplicaSums:
+        """Returns this replica's sums over a batch and over those before it.
+
+        Args:
+            shard: See `train`. The rows of all batches of an update have different
+                numbers.
+            earlier: Sums over the batches before.
+        """
+        return _add(earlier, self._sum_gradients(shard))
 
     def evaluate(self, shard: Batch) -> StepSums:
         """Returns the sums of all replicas, without dropout and smoothing.
@@ -254,7 +278,7 @@ class ReplicaUpdate:
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
-    def _sum_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
+    def _sum_gradients(self, batch: Batch) -> ReplicaSums:
         """Returns sums over this replica's shard, [B, L] or [count, B, L].
 
         Those of micro-batches, [count, B, L], are added: gradient accumulation.
@@ -264,13 +288,13 @@ class ReplicaUpdate:
 
         def add(i: Tensor, sums: Any) -> Any:
             part = self._micro_gradients(_select_micro_batch(batch, i))
-            return i + 1, tf.nest.map_structure(tf.add, sums, part)
+            return i + 1, _add(sums, part)
 
         count = tf.shape(batch[ROW_NUMBERS])[0]
         start = (tf.constant(1), self._micro_gradients(_select_micro_batch(batch, 0)))
         return tf.while_loop(lambda i, _: i < count, add, start)[1]
 
-    def _micro_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
+    def _micro_gradients(self, batch: Batch) -> ReplicaSums:
         batch = dict(batch)
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         keys = row_keys(self._seed, step, batch.pop(ROW_NUMBERS))
@@ -346,6 +370,10 @@ def _paired(batch: Batch, keys: Tensor) -> tuple[Batch, Tensor]:
     twice[DECODER_LOSS_WEIGHTS] *= 0.5
     other = tf.bitwise.bitwise_xor(keys, tf.constant(2**31, tf.uint32))
     return twice, tf.reshape(tf.stack([keys, other], axis=1), [-1])
+
+
+def _add(earlier: ReplicaSums, more: ReplicaSums) -> ReplicaSums:
+    return tf.nest.map_structure(tf.add, earlier, more)
 
 
 def _select_micro_batch(batch: Batch, i: Tensor | int) -> Batch:

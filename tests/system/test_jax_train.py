@@ -248,6 +248,7 @@ def test_settings_that_it_lacks_are_refused(folder) -> None:
         "--strategy=one",
         "--cpu_devices=2",
         "--tf32=False",
+        "--tokens_per_batch_steps=5:1000000,9:2000000",
     ):
         done = run_with_jax(EXAMPLE, *flags(folder, "refused", flag))
         assert done.returncode == 2

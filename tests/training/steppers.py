@@ -73,13 +73,17 @@ def transformer() -> Transformer:
 
 
 def run_updates(
-    make_model, batch_list, devices: int, jit_compile: bool, **settings
+    make_model, updates, devices: int, jit_compile: bool, **settings
 ) -> dict:
-    """Makes one update per batch; returns the sums and all variables afterwards."""
+    """Makes updates; returns their sums and all variables afterwards.
+
+    Each update is a batch, or a tuple of several.
+    """
     model, optimizer, stepper = build_stepper(
         make_model, devices, jit_compile, **settings
     )
-    sums = [stepper.train(batch) for batch in batch_list]
+    groups = [each if isinstance(each, tuple) else (each,) for each in updates]
+    sums = [stepper.train(*batches) for batches in groups]
     return {
         "sums": np.array(
             [[*map(float, s.losses), float(s.gradient_norm)] for s in sums]

@@ -95,13 +95,11 @@ class FakeRun:
         while True:
             self.batches_taken += 1
             # 3 real tokens on each side.
-            yield (
-                self.batch_of(self.batches_taken),
-                BatchSize(BatchShape(2, 3, 2), 3, 3),
-            )
+            [batch] = self.batches_of(self.batches_taken)
+            yield [(batch, BatchSize(BatchShape(2, 3, 2), 3, 3))]
 
-    def batch_of(self, step: int) -> dict[str, np.ndarray]:
-        return {"decoder_target_tokens": np.array([[step, 1], [1, 0]])}
+    def batches_of(self, step: int) -> list[dict[str, np.ndarray]]:
+        return [{"decoder_target_tokens": np.array([[step, 1], [1, 0]])}]
 
     def loop(self, stop: int, save_seconds: float = NEVER, skip=False, **steps) -> None:
         progress = Progress(None)
@@ -129,7 +127,7 @@ class FakeRun:
                 guard=NonFiniteGuard(
                     self.folder,
                     skip=skip,
-                    load_batch=self.batch_of,
+                    load_batches=self.batches_of,
                     load_metadata=lambda _: {},
                 ),
                 meter=Meter(

@@ -27,7 +27,7 @@ def update(
     step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, skipped=0.0, reduce=0.0
 ) -> Update:
     losses = LossSums(loss_sum, log, tokens)
-    return Update(step, SIZE, StepSums(losses, norm, skipped, 0.0, reduce))
+    return Update(step, (SIZE,), StepSums(losses, norm, skipped, 0.0, reduce))
 
 
 class Clock:
@@ -52,7 +52,7 @@ def test_numbers_are_read_in_their_order_and_places() -> None:
         losses = LossSums(number(step + 0.5), number(step + 0.25), step * 2.0)
         rest = number(step / 4), number(float(step % 2)), 0.0, number(step / 8)
         size = SIZE._replace(shape=SIZE.shape._replace(rows=step))
-        return Update(step, size, StepSums(losses, *rest))
+        return Update(step, (size, SIZE), StepSums(losses, *rest))
 
     read = read_updates([made(step, tf.constant) for step in (4, 5)])
     assert read == [made(step, float) for step in (4, 5)]
@@ -77,11 +77,14 @@ def test_means_are_of_sums_and_never_of_means(clock) -> None:
     assert values["flops_per_step"] == 1000.0
     assert values["flops_per_second"] == 2000 / 8
     assert "ceiling_share" not in values
-    # The meter has been reset.
+    # The meter has been reset; this update has several batches.
     clock.now += 1.0
-    measured.add(update(3, loss_sum=5.0, tokens=1.0))
+    several = update(3, loss_sum=5.0, tokens=1.0)
+    measured.add(several._replace(sizes=(SIZE, SIZE, SIZE)))
     values = measured.values()
     assert (values["loss"], values["step_seconds"]) == (5.0, 1.0)
+    assert values["flops_per_step"] == 3000.0
+    assert values["target_tokens_per_second"] == 15
 
 
 def test_an_update_that_was_not_made_is_in_no_mean_but_took_its_time(clock) -> None:
@@ -136,7 +139,7 @@ def test_waits_for_batches_and_for_replicas_are_separate(
 
     for size, seconds in zip(measured.timed(batches()), reduced, strict=True):
         clock.now += 1.0
-        measured.add(update(reduce=seconds)._replace(size=size))
+        measured.add(update(reduce=seconds)._replace(sizes=(size,)))
     values = measured.values()
     parts = ("input_seconds", "compute_seconds", "all_reduce_seconds", "step_seconds")
     assert tuple(values[part] for part in parts) == expected

@@ -32,13 +32,15 @@ class SmallDevice:
         self.max_tokens = max_tokens
         self.num_local_replicas = num_replicas
         self.compiled = []
+        self.updates = []
         self.evaluated = []
         self.allowed = None
 
     def evaluate(self, batch, max_tokens=None):
         self.evaluated.append(batch["encoder_input_tokens"].shape)
 
-    def compile_step(self, batch, max_tokens=None):
+    def compile_step(self, batch, *more, max_tokens=None):
+        self.updates.append(1 + len(more))
         rows, length = batch["encoder_input_tokens"].shape
         if "alignment" in batch:
             target_length = batch["decoder_target_tokens"].shape[1]
@@ -86,6 +88,17 @@ def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:
     stepper = SmallDevice(room=100)
     preflight(stepper, [zero_batch(5, 20, 17)], [], only_these=False)
     assert stepper.allowed is None
+
+
+def test_updates_on_several_batches_are_tried_too() -> None:
+    stepper, said = SmallDevice(room=100), []
+    batch = zero_batch(5, 20, 17)
+    more = {"several": [[batch] * 2, [batch] * 4], "only_these": True}
+    with log_to(said.append):
+        preflight(stepper, [batch], [], **more)
+    assert stepper.updates == [1, 2, 4]
+    assert stepper.allowed == ([(5, 20, 17)], [])
+    assert said[2].startswith("  2 batches of 5 x (20 + 17) tokens: ")
 
 
 def test_what_would_fit_is_named() -> None:

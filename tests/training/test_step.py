@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.training.step import micro_batch_count, shard_batch
+from t2t_keras.training.update import ROW_NUMBERS
 from t2t_keras.typing import Batch, BatchShape, BatchSize
 from tests.reference import adam_np
 from tests.reference.transformer_np import (
@@ -45,19 +46,30 @@ def bigram_sums(table: np.ndarray, batch: Batch) -> tuple[float, np.ndarray]:
     return loss_sum, gradient
 
 
-@pytest.mark.parametrize(("devices", "clip_norm"), [(1, None), (2, 0.26)])
+@pytest.mark.parametrize(
+    ("devices", "clip_norm", "updates"),
+    [
+        (1, None, [(0,), (1,), (2,)]),
+        (2, 0.26, [(0,), (1,), (2,)]),
+        (2, 0.2, [(0, 1, 2), (1,), (2, 0)]),
+    ],
+)
 def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(
-    devices, clip_norm
+    devices, clip_norm, updates
 ) -> None:
     model, optimizer, stepper = build_stepper(
         lambda: Bigram(V), devices, clip_norm=clip_norm
     )
     norms = []
     state = adam_np.start(values([model.table])[0].astype("float64"))
-    for step, batch in enumerate(batches(), start=1):
-        sums = stepper.train(batch)
-        loss_sum, gradient = bigram_sums(state.parameter, batch)
-        tokens = batch["decoder_loss_weights"].sum()
+    for step, numbers in enumerate(updates, start=1):
+        parts = [batches()[number] for number in numbers]
+        sums = stepper.train(*parts)
+        loss_sums, gradients = zip(
+            *(bigram_sums(state.parameter, batch) for batch in parts), strict=True
+        )
+        loss_sum, gradient = sum(loss_sums), sum(gradients)
+        tokens = sum(batch["decoder_loss_weights"].sum() for batch in parts)
         norm = np.linalg.norm(gradient / tokens)
         norms.append(norm)
         clipped = min(1.0, (clip_norm or np.inf) / norm)
@@ -82,7 +94,7 @@ def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(
     # Each replica applies the update once: two do not count two steps.
     assert values([optimizer.iterations])[0] == len(SHAPES)
     # Some are clipped and some are not.
-    assert min(norms) < 0.26 < max(norms), norms
+    assert min(norms) < (clip_norm or 0.26) < max(norms), norms
 
 
 @pytest.mark.parametrize(
@@ -135,6 +147,36 @@ def test_micro_batches_do_not_matter(devices, max_tokens, parts, jit_compile) ->
     assert micro_batch_count(rows, SHAPES[0][1], max_tokens) == parts
     run = run_updates(toy, batches(11), devices, jit_compile, max_tokens=max_tokens)
     assert_same_run(plain_run(), run)
+
+
+def test_an_update_on_several_batches_is_that_on_a_larger_one() -> None:
+    """Rows of the second are numbered from 2^20, or they had the masks of the first."""
+    first, second = random_batch(5, 6, 11, seed=0), random_batch(3, 6, 11, seed=1)
+    both = {name: np.concatenate([first[name], second[name]]) for name in first}
+    both[ROW_NUMBERS] = np.array([*range(5), *range(2**20, 2**20 + 3)], np.int32)
+    _, _, stepper = build_stepper(toy, 1)
+    whole = stepper.train_replica(tf.nest.map_structure(tf.constant, both))
+    for devices, settings in [(1, {}), (2, {}), (2, {"max_tokens": 8})]:
+        _, _, stepper = build_stepper(toy, devices, **settings)
+        sums = stepper.train(first, second)
+        for one, other in zip(
+            tf.nest.flatten(whole)[:5], tf.nest.flatten(sums)[:5], strict=True
+        ):
+            np.testing.assert_allclose(other, one, rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("devices", "max_tokens", "jit_compile"),
+    [(2, 8, False), pytest.param(2, 18, True, marks=pytest.mark.slow)],
+)
+def test_how_several_batches_are_computed_does_not_matter(
+    devices, max_tokens, jit_compile
+) -> None:
+    a, b, c = batches(11)
+    updates = [(a, b), c, (c, a, b), (b, a)]
+    plain = run_updates(toy, updates, 1, jit_compile=False)
+    run = run_updates(toy, updates, devices, jit_compile, max_tokens=max_tokens)
+    assert_same_run(plain, run)
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,17 @@ def batch_of(step: int) -> dict[str, np.ndarray]:
     }
 
 
+def batches_of(step: int) -> list[dict[str, np.ndarray]]:
+    """Batches of an update: one, and two of every update from 200 on."""
+    return [batch_of(step), batch_of(-step)][: 1 + step // 200]
+
+
 def update(step: int, finite: bool) -> Update:
-    size = BatchSize(BatchShape(1, 2, 3), 2, 2)
+    sizes = (BatchSize(BatchShape(1, 2, 3), 2, 2),)
     if finite:
-        return Update(step, size, StepSums(LossSums(3.0, 2.0, 1.0), 0.5))
+        return Update(step, sizes, StepSums(LossSums(3.0, 2.0, 1.0), 0.5))
     losses = LossSums(math.nan, math.inf, 1.0)
-    return Update(step, size, StepSums(losses, math.inf, 1.0))
+    return Update(step, sizes, StepSums(losses, math.inf, 1.0))
 
 
 def guard(folder, skip: bool) -> NonFiniteGuard:
@@ -45,7 +50,7 @@ def guard(folder, skip: bool) -> NonFiniteGuard:
     return NonFiniteGuard(
         folder,
         skip=skip,
-        load_batch=batch_of,
+        load_batches=batches_of,
         load_metadata=lambda step: {"asked": step, **metadata},
     )
 
@@ -92,14 +97,18 @@ def test_too_many_in_a_row_are_not_passed_over(tmp_path) -> None:
     with pytest.raises(UserError, match=r"From step 201 on, 100 updates in a row"):
         watch.check(update(200 + MAX_CONSECUTIVE_SKIPS, finite=False))
     # The first skipped update shows the cause.
-    with np.load(tmp_path / "step-201" / "batch.npz") as kept:
-        assert kept["encoder_input_tokens"].tolist() == [[201, 1]]
+    for name, number in (("batch.npz", 201), ("batch-2.npz", -201)):
+        with np.load(tmp_path / "step-201" / name) as kept:
+            assert kept["encoder_input_tokens"].tolist() == [[number, 1]]
+    statistics = json.loads((tmp_path / "step-201/statistics.json").read_text())
+    shapes = {"encoder_input_tokens": [1, 2], "decoder_loss_weights": [1, 3]}
+    assert statistics["shapes"] == [shapes, shapes]
 
 
 def test_of_several_workers_only_one_keeps_the_batch(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     other = NonFiniteGuard(
-        None, skip=False, load_batch=pytest.fail, load_metadata=pytest.fail
+        None, skip=False, load_batches=pytest.fail, load_metadata=pytest.fail
     )
     with pytest.raises(UserError, match=r"At step 3 .*The first worker keeps its bat"):
         other.check(update(3, finite=False))
@@ -116,7 +125,7 @@ def test_a_batch_that_cannot_be_kept_does_not_hide_what_happened(tmp_path) -> No
         raise OSError(f"no shard for {step}")
 
     watch = NonFiniteGuard(
-        tmp_path, skip=False, load_batch=unreadable, load_metadata=dict
+        tmp_path, skip=False, load_batches=unreadable, load_metadata=dict
     )
     with pytest.raises(UserError, match=r"At step 3 .*not be kept: no shard for 3"):
         watch.check(update(3, finite=False))

@@ -191,7 +191,8 @@ def resolve_epochs(
     epochs = config.training.train_epochs
     if epochs is None:
         return config
-    steps = math.ceil(epochs * summary.batches_per_epoch)
+    batches = math.ceil(epochs * summary.batches_per_epoch)
+    steps = config.data.batch_growth().updates(batches)
     training = dataclasses.replace(config.training, train_steps=steps)
     if training.falls_to_last_step and training.warmup_steps >= steps:
         raise UserError(

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -42,7 +43,7 @@ from t2t_keras.training.strategy import (
     wait_for_all,
     worker_number,
 )
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchSize
 
 # Rows of the matrix products that measure the ceiling: about the tokens of a large
 # batch.
@@ -77,6 +78,7 @@ class Trainer:
         )
         self._best_store = CheckpointStore(model_dir.best, self._model)
         self._schedule = optimization.build_schedule(config)
+        self._growth = config.data.batch_growth()
         self._watchdog = Watchdog(
             60 * config.training.watchdog_minutes,
             model_dir.stacks_file_for(self._shard.worker),
@@ -229,7 +231,7 @@ class Trainer:
                 self._progress.record(0, self._evaluate(0))
             train_loop(
                 self._stepper,
-                self._batches,
+                self._updates(),
                 steps=range(self.first_step, training.train_steps),
                 intervals=Intervals(
                     log_steps=training.log_steps,
@@ -241,9 +243,7 @@ class Trainer:
                 guard=NonFiniteGuard(
                     self._model_dir.nonfinite if self._is_chief else None,
                     skip=training.on_nonfinite == "skip",
-                    load_batch=lambda step: self._batches.whole_batch(
-                        step - 1 - self.first_step
-                    ),
+                    load_batches=self._whole_batches,
                     load_metadata=self._describe_failed_update,
                 ),
                 meter=self._meter,
@@ -252,8 +252,28 @@ class Trainer:
         seconds = self._meter.cost.seconds - seconds_before
         self._progress.log(f"trained for {as_duration(seconds)}")
 
+    def _updates(self) -> Iterator[list[tuple[Batch, BatchSize]]]:
+        """Yields the batches of each update from the restored step on."""
+        batches = iter(self._batches)
+        for step in itertools.count(self.first_step + 1):
+            yield list(itertools.islice(batches, self._growth.batches(step)))
+
+    def _batches_drawn(self, step: int) -> int:
+        """Returns the number of batches of this process's updates up to a step."""
+        total = self._growth.batches_before
+        return total(step + 1) - total(self.first_step + 1)
+
+    def _whole_batches(self, step: int) -> list[Batch]:
+        """Returns again the batches of an update, with all workers' rows."""
+        drawn = range(self._batches_drawn(step - 1), self._batches_drawn(step))
+        return [self._batches.whole_batch(count) for count in drawn]
+
     def _compile_steps(self) -> None:
-        """Compiles and tries every batch shape; without XLA the largest is enough."""
+        """Compiles and tries every batch shape; without XLA the largest is enough.
+
+        The largest is tried in an update on two batches, too, where there will be any
+        on several.
+        """
         shapes = self._data.batching.shapes
         compiles = optimization.uses_xla(self._config.training)
 
@@ -262,10 +282,12 @@ class Trainer:
                 yield self._batches.padding_batch(shape)
                 self._watchdog.heartbeat()
 
+        largest = self._batches.padding_batch(shapes[-1])
         preflight(
             self._stepper,
             padding_batches(),
             self._evaluation.padding_batches(),
+            several=[[largest, largest]] if self._growth.has_several else [],
             only_these=compiles,
             multi_worker=num_processes(self._strategy) > 1,
         )
@@ -309,7 +331,8 @@ class Trainer:
 
     def _position(self, step: int) -> dict[str, int]:
         """Returns the position in the data of the batch after a step."""
-        return self._batches.position_after(step - self.first_step).to_fields()
+        drawn = self._batches_drawn(step)
+        return self._batches.position_after(drawn).to_fields()
 
     def _describe_failed_update(self, step: int) -> dict[str, Any]:
         """Returns metadata to store with the batch of an update that failed."""

@@ -144,6 +144,42 @@ def test_no_step_is_recorded_twice(config, model_dir):
 
 
 @pytest.mark.usefixtures("fake_stepper")
+def test_larger_updates_use_batches_in_their_order(config, model_dir, monkeypatch):
+    """Updates 3 and 4 use two batches, later ones three; epochs count batches."""
+    updates = []
+
+    class Recorder(FakeStepper):
+        def train(self, *batches, stop=False, timed=False):
+            updates.append(batches)
+            return super().train(*batches, stop=stop, timed=timed)
+
+    def trained(directory, **settings):
+        updates.clear()
+        monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: Recorder())
+        training_run.train(replace_settings(config, "training", **settings), directory)
+        return list(updates)
+
+    def flat(updates):
+        return [x["decoder_target_tokens"].tolist() for each in updates for x in each]
+
+    plain = flat(trained(ModelDir(model_dir.path.parent / "plain"), train_steps=12))
+    tokens = config.data.tokens_per_batch
+    items = (f"2:{2 * tokens}", f"4:{3 * tokens}")
+    config = replace_settings(config, "data", tokens_per_batch_steps=items)
+    # 60 pairs in batches of 16 make 4 batches per epoch: 12 are needed.
+    first = trained(model_dir, train_epochs=2.9)
+    assert [len(update) for update in first] == [1, 1, 2, 2, 3, 3]
+    assert flat(first) == plain
+    shutil.rmtree(model_dir.checkpoints / "step-6")
+    assert flat(trained(model_dir, train_epochs=2.9)) == plain[6:]  # after update 4
+    position = read_state(model_dir.checkpoints / "step-6").position
+    assert position == {"epoch": 3, "position": 0}
+    with pytest.raises(UserError, match="tokens_per_batch_steps"):
+        config = replace_settings(config, "data", tokens_per_batch_steps=())
+        trained(model_dir, train_steps=7)
+
+
+@pytest.mark.usefixtures("fake_stepper")
 def test_a_nonfinite_update_stops_the_run(config, model_dir, monkeypatch):
     stepper = FakeStepper(bad_steps={5})
     monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: stepper)
