@@ -16,7 +16,7 @@ from t2t_keras import __version__
 from t2t_keras.errors import UserError, did_you_mean, require_extra, require_package
 from t2t_keras.files.atomic import STANDARD_OUTPUT, explain, name_in_errors
 from t2t_keras.files.bundled import expand_flagfiles
-from t2t_keras.files.keras_import import check_backend
+from t2t_keras.files.keras_import import check_backend, matplotlib_hidden
 from t2t_keras.files.lines import prepare_standard_streams, text_suffix
 from t2t_keras.files.logs import log_to
 from t2t_keras.files.paths import check_readable_by_tensorflow
@@ -178,7 +178,11 @@ def _expand_paths(name: str, value: Any, described: Setting | None) -> Any:
 
 def _import_tensorflow(look_at_devices: bool) -> None:
     """Imports TensorFlow quietly. It is slow, so --help does not wait for it."""
-    with require_package("This program", "tensorflow"), quiet_start_up():
+    with (
+        require_package("This program", "tensorflow"),
+        quiet_start_up(),
+        matplotlib_hidden(),
+    ):
         import tensorflow as tf
 
         if look_at_devices:
