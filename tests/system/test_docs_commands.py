@@ -55,6 +55,7 @@ PAGES = MappingProxyType(
         "marian.md": (),
         "training.md": ("Learning rate", "Early stopping", "Checkpoint averaging"),
         "multi30k.md": (),
+        "distillation.md": (),
         "finetuning.md": ("Another vocabulary", "Partial loading and freezing"),
         "data.md": (
             "Subword regularization",
