@@ -263,6 +263,27 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "keys",
     ),
     Mutation(
+        "the batches of an update have the same dropout masks",
+        "t2t_keras.training.step",
+        "Stepper._run_training",
+        "shard[ROW_NUMBERS] + number * _MAX_ROWS",
+        "shard[ROW_NUMBERS]",
+    ),
+    Mutation(
+        "an update counts the last of its batches alone",
+        "t2t_keras.training.update",
+        "ReplicaUpdate.train",
+        "_add(earlier, (losses, gradients))",
+        "(losses, gradients)",
+    ),
+    Mutation(
+        "a run resumes as if no update had had several batches",
+        "t2t_keras.runs.training.trainer",
+        "Trainer._batches_drawn",
+        "total(step + 1) - total(self.first_step + 1)",
+        "step - self.first_step",
+    ),
+    Mutation(
         "a pair is divided between two chunks of logits",
         "t2t_keras.training.losses",
         "_compute_in_chunks",
