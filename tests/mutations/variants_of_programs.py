@@ -56,8 +56,8 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "a resume skips a batch",
         "t2t_keras.runs.training.trainer",
         "Trainer._position",
-        "step - self.first_step",
-        "step - self.first_step + 1",
+        "self._batches_drawn(step)",
+        "self._batches_drawn(step) + 1",
     ),
     Mutation(
         "the newest checkpoint is taken for the best",
