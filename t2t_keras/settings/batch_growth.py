@@ -17,8 +17,9 @@ class BatchGrowth:
     """Number of consecutive batches of the plan whose gradients an update adds.
 
     The plan of an epoch stays that of --tokens_per_batch. So every pair comes once in
-    an epoch at any size, a larger update compiles no new shape and needs no more
-    memory, and the position in the data is a function of the number of updates.
+    an epoch at any size, a larger update compiles no new shape and needs the memory of
+    one batch and a sum of gradients, and the position in the data is a function of the
+    number of updates.
 
     Attributes:
         phases: (updates before it, batches per update) of each phase, ascending, the

@@ -1,4 +1,4 @@
-"""What is done with updates whose loss or gradient is not finite (NaN, infinity)."""
+"""Non-finite updates, whose loss or gradient is NaN or infinite: stop, or skip them."""
 
 import json
 import math

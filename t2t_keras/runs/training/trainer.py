@@ -282,12 +282,15 @@ class Trainer:
                 yield self._batches.padding_batch(shape)
                 self._watchdog.heartbeat()
 
-        largest = self._batches.padding_batch(shapes[-1])
+        def two_batches() -> Iterator[list[Batch]]:
+            if self._growth.has_several:
+                yield [self._batches.padding_batch(shapes[-1])] * 2
+
         preflight(
             self._stepper,
             padding_batches(),
             self._evaluation.padding_batches(),
-            several=[[largest, largest]] if self._growth.has_several else [],
+            several=two_batches(),
             only_these=compiles,
             multi_worker=num_processes(self._strategy) > 1,
         )
