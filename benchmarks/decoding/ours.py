@@ -19,7 +19,7 @@ def main() -> None:
     """Exports in another process, then times the session in this one."""
     args = measured.arguments(
         description=__doc__,
-        precision=["float32", "bfloat16"],
+        precision=["float32", "bfloat16", "int8"],
         xla=["off", "on"],
         layers=[*measured.STACKS],
     )

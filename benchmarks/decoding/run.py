@@ -31,6 +31,8 @@ ROWS = (
     ("ours, bfloat16, 1 x 2", "ours", "ours", "--precision=bfloat16"),
     ("ours, bfloat16, 2 x 1", "ours", "ours", f"--precision=bfloat16 {TWO}"),
     ("ours, bfloat16, 1 x 1", "ours", "ours", f"--precision=bfloat16 {ONE}"),
+    ("ours, int8, 2 x 1", "ours", "ours", f"--precision=int8 {TWO}"),
+    ("ours, int8, 1 x 1", "ours", "ours", f"--precision=int8 {ONE}"),
     ("ours, float32, 12 + 1 layers, 1 x 2", "ours", "ours", "--layers=12,1"),
     ("ours, float32, real lengths, 1 x 2", "ours", "ours", REAL),
     ("ours, float32, real lengths, 2 x 1", "ours", "ours", f"{REAL} {TWO}"),
