@@ -50,11 +50,16 @@ class ServerProcess:
 
     def cpu_seconds(self) -> float:
         """Returns the time of processors that it has used so far."""
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
-        # The second field, the name in parentheses, may have spaces.
-        fields = stat.rpartition(")")[2].split()
-        user, system = fields[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.process)
+
+
+def cpu_seconds(process: subprocess.Popen) -> float:
+    """Returns the time of processors that a running process has used so far."""
+    stat = Path(f"/proc/{process.pid}/stat").read_text()
+    # The second field, the name in parentheses, may have spaces.
+    fields = stat.rpartition(")")[2].split()
+    user, system = fields[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def start_python(*arguments: str, **settings: Any) -> subprocess.Popen:

@@ -4,8 +4,9 @@
     python -m benchmarks.start --stages=base --rows=64 --length=32
 
 The first starts, in turn, Python with the imports that no program can avoid,
-`translate` of one line, and `serve` until its first answer, from each checkout. It
-prints a Markdown table of medians, and of what the programs use beyond the imports.
+`translate` of one line, `serve` until its first answer, and `train` of configs/tiny.flags
+until its first update, from each checkout. It prints a Markdown table of medians, and of
+what the programs use beyond the imports.
 
 The second prints CPU time and memory of this process after each stage of a training
 step: imports, model and optimizer, compilation, updates.
@@ -17,14 +18,15 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.server_process import started_server
+from benchmarks.server_process import cpu_seconds, start_python, started_server
 
 TEXT = "The old teacher gave the child three red apples."
 IMPORTS = "import tensorflow, tensorflow_text"
-PROGRAMS = ("imports", "translate", "serve")
+PROGRAMS = ("imports", "translate", "serve", "train")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -70,12 +72,34 @@ def _measure(name: str, run: Path) -> float:
         with started_server(run / "export") as server:
             _run("-m", "t2t_keras.client", f"--server={server.address}")
             return server.cpu_seconds()
+    if name == "train":
+        return _train_until_first_update()
     before = _cpu_seconds(resource.RUSAGE_CHILDREN)
     if name == "translate":
         _run("-m", "t2t_keras.translate", f"--model_dir={run}")
     else:
         _run("-c", IMPORTS)
     return _cpu_seconds(resource.RUSAGE_CHILDREN) - before
+
+
+def _train_until_first_update() -> float:
+    """Returns the CPU seconds of a new run of configs/tiny.flags."""
+    flags = ["--flagfile=configs/tiny.flags", "--train_steps=1000"]
+    with tempfile.TemporaryDirectory() as folder:
+        process = start_python(
+            *("-m", "t2t_keras.train", *flags, f"--model_dir={folder}/run"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            with process.stdout or contextlib.nullcontext(()) as output:
+                if any(line.startswith("step 1/") for line in output):
+                    return cpu_seconds(process)
+        finally:
+            process.kill()
+            process.wait()
+    raise RuntimeError("the run ended before its first update")
 
 
 def _run(*arguments: str) -> None:

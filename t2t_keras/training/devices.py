@@ -17,10 +17,14 @@ class DeviceChoices(NamedTuple):
             not, and TensorFlow's own are three times as fast as float32 with either
             (benchmarks/README.md).
         logits_at_once: Maximum number of logits that the loss has in memory at a time.
+        compiles_ahead: Whether all programs are compiled and tried before the first
+            update: a GPU has no swap space, and its driver says what does not fit. On
+            CPUs each program is compiled when it is first needed.
     """
 
     xla_for_bfloat16: bool
     logits_at_once: int
+    compiles_ahead: bool
 
 
 def choices_for(device: str) -> DeviceChoices:
@@ -32,12 +36,16 @@ def choices_for(device: str) -> DeviceChoices:
     if device == "cpu":
         # 256 MiB of float32: enough rows for a fast product, small compared with the
         # model.
-        return DeviceChoices(xla_for_bfloat16=False, logits_at_once=2**26)
+        return DeviceChoices(
+            xla_for_bfloat16=False, logits_at_once=2**26, compiles_ahead=False
+        )
     if device == "gpu":
         # Products of few rows leave a part of a GPU idle, or are cut along the
         # vocabulary, which XLA pads and copies for that; and each chunk adds to the
         # gradient of the embeddings, 76 MB for 37,000 words of width 512.
-        return DeviceChoices(xla_for_bfloat16=True, logits_at_once=2**28)
+        return DeviceChoices(
+            xla_for_bfloat16=True, logits_at_once=2**28, compiles_ahead=True
+        )
     raise ValueError(f'device must be "cpu" or "gpu". Received: {device}')
 
 

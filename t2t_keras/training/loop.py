@@ -73,6 +73,7 @@ class Hooks:
         measure: Returns further values of a record; "learning_rate" is required.
         ends_early: Called after the values of an evaluation are recorded; returns
             whether training ends there (early stopping).
+        prepare: Called before each update with its batches, while the meter is paused.
         before_step: Called before each update, with its number.
         after_step: Called after each update, with its number and its sums.
         multi_worker: Whether other processes make the same steps, so that all have to
@@ -83,6 +84,7 @@ class Hooks:
     save: Callable[[int], bool]
     measure: Callable[[int], Mapping[str, float]]
     ends_early: Callable[[], bool] = lambda: False
+    prepare: Callable[[Sequence[Batch]], None] = lambda _: None
     before_step: Callable[[int], None] = lambda _: None
     after_step: Callable[[int, StepSums], None] = lambda *_: None
     multi_worker: bool = False
@@ -124,10 +126,12 @@ def train_loop(
     progress.start(steps.start, steps.stop)
     with defer_signals() as signals:
         for step, sized in zip(numbers, meter.timed(updates), strict=False):
+            batches, sizes = zip(*sized, strict=True)
+            with meter.paused():
+                hooks.prepare(batches)
             hooks.before_step(step)
             last = step == steps.stop
             log_due = last or step % intervals.log_steps == 0
-            batches, sizes = zip(*sized, strict=True)
             sums = stepper.train(*batches, stop=bool(signals), timed=log_due)
             hooks.after_step(step, sums)
             sizes = tuple(map(stepper.computed_size, sizes))

@@ -59,9 +59,11 @@ class Stepper:
         self._strategy = strategy
         self._num_local = strategy.num_replicas_in_sync // num_processes(strategy)
         self._max_tokens = max_tokens
-        # Shapes with a compiled program; None while others are allowed.
+        # Shapes that a program may be compiled for; None for any.
         self._trainable: frozenset[BatchShape] | None = None
         self._evaluable: frozenset[BatchShape] | None = None
+        # Shapes of single batches that an update was made on.
+        self._trained: set[BatchShape] = set()
         self._train, self._train_accumulated = (
             self._trace_distributed(update.train, update.train_signature, accumulated)
             for accumulated in (False, True)
@@ -118,6 +120,16 @@ class Stepper:
         """
         return self._run_training(batches, StepFlags(counts=False), max_tokens)
 
+    def must_compile(self, *batches: Batch) -> bool:
+        """Returns whether `train` on these has to compile a program first.
+
+        Without `allow_only` nothing is compiled. An update on several batches compiles
+        what it needs itself.
+        """
+        if self._trainable is None or len(batches) > 1:
+            return False
+        return batch_shape(batches[0]) not in self._trained
+
     def allow_only(
         self, to_train: Iterable[BatchShape], to_evaluate: Iterable[BatchShape]
     ) -> None:
@@ -169,6 +181,8 @@ class Stepper:
         max_tokens: int | None = None,
     ) -> StepSums:
         counts = [self._micro_batch_count(batch, max_tokens) for batch in batches]
+        if len(batches) == 1:
+            self._trained.add(batch_shape(batches[0]))
         if counts == [1]:
             return self._train(self._distribute(batches[0]), flags)
 
@@ -410,7 +424,7 @@ def check_compiled(
 
     Args:
         batch: Features [B, L].
-        compiled: Shapes with a compiled program; None to allow all shapes.
+        compiled: Shapes that a program is compiled for; None to allow all shapes.
         use: Purpose of the batch for the message, "to train on" or "to evaluate".
 
     Raises:
@@ -420,8 +434,8 @@ def check_compiled(
     if compiled is not None and shape not in compiled:
         shapes = sorted(map(tuple, compiled))
         raise ValueError(
-            f"A batch {use} must be of one of the shapes {shapes}, which were "
-            f"compiled before training. Received: {tuple(shape)}"
+            f"A batch {use} must be of one of the shapes {shapes}, which programs are "
+            f"compiled for. Received: {tuple(shape)}"
         )
 
 

@@ -251,6 +251,9 @@ class FakeStepper:
     def computed_size(self, size):
         return size
 
+    def must_compile(self, *_):
+        return False
+
     evaluate = compile_step
 
 

@@ -22,6 +22,7 @@ def test_a_gpu_has_more_logits_at_once_and_bfloat16_by_xla() -> None:
     cpu, gpu = choices_for("cpu"), choices_for("gpu")
     assert gpu.logits_at_once > cpu.logits_at_once
     assert gpu.xla_for_bfloat16 and not cpu.xla_for_bfloat16
+    assert gpu.compiles_ahead and not cpu.compiles_ahead
     assert current_device() == "cpu"
     with pytest.raises(ValueError, match=r'must be "cpu" or "gpu"\. Received: tpu'):
         choices_for("tpu")

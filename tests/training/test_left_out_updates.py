@@ -82,8 +82,11 @@ def test_only_allowed_shapes_are_trained_and_evaluated_on() -> None:
     _, _, stepper = build_stepper(toy, 1)
     first, second, third = batches(11)
     stepper.train(second)
+    assert not stepper.must_compile(first)
     stepper.allow_only([(5, 6, 6)], [(7, 3, 3)])
+    assert stepper.must_compile(third) and stepper.must_compile(first)
     stepper.train(third)
+    assert not stepper.must_compile(third) and not stepper.must_compile(first)
     stepper.train(first)
     with pytest.raises(ValueError, match=r"\[\(5, 6, 6\)\].*Received: \(7, 3, 3\)"):
         stepper.train(second)

@@ -70,6 +70,10 @@ class FakeRun:
             return StepSums(LossSums(np.nan, np.inf, 3.0), np.nan, 1.0)
         return StepSums(LossSums(loss_sum, 5.0, 3.0), 0.5)
 
+    def prepare(self, batches) -> None:
+        (batch,) = batches
+        self._record_call("prepare", batch["decoder_target_tokens"][0, 0])
+
     def computed_size(self, size: BatchSize) -> BatchSize:
         return size._replace(shape=size.shape._replace(rows=size.shape.rows + 1))
 
@@ -120,6 +124,7 @@ class FakeRun:
                     save=self.save,
                     measure=lambda step: {"learning_rate": step / 8},
                     ends_early=lambda: self._record_end() == self.ends_early_at,
+                    prepare=self.prepare,
                     before_step=lambda step: self._record_call("before", step),
                     after_step=lambda step, _: self._record_call("after", step),
                     multi_worker=self.multi_worker,
@@ -160,7 +165,9 @@ def test_intervals_count_step_numbers_in_a_resumed_run_too() -> None:
     run = FakeRun(first=5)
     run.loop(10, log_steps=2, eval_steps=4, save_steps=3)
     assert run.steps_of("train") == [6, 7, 8, 9, 10]
-    assert run.calls[:3] == [("before", 6), ("train", 6), ("after", 6)]
+    names = ["prepare", "before", "train", "after"]
+    # Batches are numbered from where the run goes on.
+    assert run.calls[:4] == list(zip(names, [1, 6, 6, 6], strict=True))
     assert run.logged == [6, 8, 10]
     assert run.steps_of("evaluate") == [8, 10]
     assert run.steps_of("save") == [6, 9, 10]
@@ -212,7 +219,10 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
     monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
 
     def pass_time(what: str, step: int) -> None:
-        now[0] += {"train": 0.5, "evaluate": 100.0, "save": 70.0}.get(what, 0.0)
+        seconds = {"train": 0.5, "evaluate": 100.0, "save": 70.0}
+        if step == 1:
+            seconds["prepare"] = 9.0
+        now[0] += seconds.get(what, 0.0)
 
     run = FakeRun(loss_sums={1: 9.0, 2: 3.0, 3: 30.0, 4: 12.0}, at=pass_time)
     run.loop(4, log_steps=2, eval_steps=2, save_steps=2)
@@ -221,8 +231,8 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
     assert (first["loss"], second["loss"]) == (2.0, 7.0)
     assert (first["learning_rate"], second["learning_rate"]) == (0.25, 0.5)
     # 3 real target and 3 real source tokens in half a second: padding does not count,
-    # nor does the time of evaluations and checkpoints. The row that the stepper adds
-    # to the two rows of a batch counts as padding.
+    # nor does the time to compile, of evaluations and of checkpoints. The row that the
+    # stepper adds to the two rows of a batch counts as padding.
     for values in (first, second):
         assert values["target_tokens_per_second"] == 6.0
         assert values["source_tokens_per_second"] == 6.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.logs import log_to
-from t2t_keras.training.preflight import preflight
+from t2t_keras.training.preflight import compile_if_new, preflight
 from t2t_keras.training.step import micro_batch_count
 
 
@@ -56,7 +56,10 @@ class SmallDevice:
         return -(-shard_rows // parts) * length + kept <= self.room
 
     def allow_only(self, to_train, to_evaluate):
-        self.allowed = to_train, to_evaluate
+        self.allowed = list(to_train), list(to_evaluate)
+
+    def must_compile(self, *batches):
+        return batches[0]["encoder_input_tokens"].shape not in self.compiled
 
 
 def zero_batch(rows: int, source: int, target: int) -> dict[str, np.ndarray]:
@@ -82,6 +85,24 @@ def test_every_shape_is_tried_and_logged() -> None:
     assert said[3].startswith(
         "compiled and tried 2 training and 1 evaluation shape in "
     )
+
+
+def test_what_is_not_compiled_ahead_is_when_its_first_batch_comes() -> None:
+    stepper, said = SmallDevice(room=100), []
+    batches = [zero_batch(5, 20, 17), zero_batch(9, 8, 11), zero_batch(4, 3, 2)]
+    more = {"only_these": True, "ahead": False}
+    with log_to(said.append):
+        preflight(stepper, batches, [zero_batch(4, 9, 7)], **more)
+        assert stepper.compiled == [(5, 20)]
+        assert said[2:] == ["  2 more when their first batches come"]
+        for number in (1, 0, 1):
+            compile_if_new(stepper, [batches[number]])
+    assert stepper.compiled == [(5, 20), (9, 8)]
+    assert stepper.evaluated == []
+    shapes = [(5, 20, 17), (9, 8, 11), (4, 3, 2)]
+    assert stepper.allowed == (shapes, [(4, 9, 7)])
+    assert len(said) == 4
+    assert said[3].startswith("  9 x (8 + 11) tokens: ")
 
 
 def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:

@@ -21,10 +21,11 @@ from t2t_keras.runs.training.source import Source
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.checkpoint_store import CheckpointStore
 from t2t_keras.training.checkpoints import CheckpointState
+from t2t_keras.training.devices import choices_for, current_device
 from t2t_keras.training.loop import Hooks, Intervals, Watchdog, train_loop
 from t2t_keras.training.meter import Meter, MeterSums, TrainingCost
 from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
-from t2t_keras.training.preflight import preflight
+from t2t_keras.training.preflight import compile_if_new, preflight
 from t2t_keras.training.profiling import (
     StepProfiler,
     matrix_product_ceiling,
@@ -272,10 +273,13 @@ class Trainer:
         """Compiles and tries every batch shape; without XLA the largest is enough.
 
         The largest is tried in an update on two batches, too, where there will be any
-        on several.
+        on several. Where not all are compiled ahead, the others are in `train_loop`.
         """
         shapes = self._data.batching.shapes
         compiles = optimization.uses_xla(self._config.training)
+        multi_worker = num_processes(self._strategy) > 1
+        device = choices_for(current_device())
+        ahead = not compiles or device.compiles_ahead or multi_worker
 
         def padding_batches() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:
@@ -292,9 +296,11 @@ class Trainer:
             self._evaluation.padding_batches(),
             several=two_batches(),
             only_these=compiles,
-            multi_worker=num_processes(self._strategy) > 1,
+            ahead=ahead,
+            multi_worker=multi_worker,
         )
-        self._evaluation.trace_search()
+        if ahead:
+            self._evaluation.trace_search()
 
     def _hooks(self, profiler: StepProfiler) -> Hooks:
         def after_step(step: int, sums: object) -> None:
@@ -306,6 +312,7 @@ class Trainer:
             save=self._save,
             measure=self._measure,
             ends_early=self._ends_early,
+            prepare=functools.partial(compile_if_new, self._stepper),
             before_step=profiler.before,
             after_step=after_step,
             multi_worker=num_processes(self._strategy) > 1,
