@@ -4,9 +4,9 @@
     python -m benchmarks.start --stages=base --rows=64 --length=32
 
 The first starts, in turn, Python with the imports that no program can avoid,
-`translate` of one line, `serve` until its first answer, and `train` of configs/tiny.flags
-until its first update, from each checkout. It prints a Markdown table of medians, and of
-what the programs use beyond the imports.
+`translate` of one line, `serve` until its first answer, and `train` of
+configs/tiny.flags until its first update, from each checkout. It prints a Markdown
+table of medians, and of what the programs use beyond the imports.
 
 The second prints CPU time and memory of this process after each stage of a training
 step: imports, model and optimizer, compilation, updates.
