@@ -18,8 +18,8 @@ class DeviceChoices(NamedTuple):
             (benchmarks/README.md).
         logits_at_once: Maximum number of logits that the loss has in memory at a time.
         compiles_ahead: Whether all programs are compiled and tried before the first
-            update: a GPU has no swap space, and its driver says what does not fit. On
-            CPUs each program is compiled when it is first needed.
+            update, for a GPU tells what does not fit into its memory. On CPUs each is
+            compiled when it is first needed, and training starts sooner.
     """
 
     xla_for_bfloat16: bool

@@ -1,6 +1,6 @@
-"""Pre-flight check before step 1: shapes are compiled, and fit in memory.
+"""Pre-flight check before step 1: every shape compiles and fits in memory.
 
-On a GPU that is every shape; on CPUs one, and others are compiled when they are needed.
+Where that is not necessary, `compile_if_new` does it when a batch comes.
 """
 
 import bisect
@@ -29,7 +29,6 @@ def preflight(
     to_evaluate: Iterable[Batch],
     *,
     only_these: bool,
-    ahead: bool = True,
     several: Iterable[Sequence[Batch]] = (),
     multi_worker: bool = False,
 ) -> None:
@@ -37,10 +36,8 @@ def preflight(
 
     Args:
         stepper: The stepper of the run. Its weights, moments and counts do not change.
-        to_train: Batches of padding, one of each shape to train on, the largest first.
+        to_train: Batches of padding, one of each shape to train on.
         to_evaluate: Batches of padding, one of each shape to evaluate on.
-        ahead: Whether all of them are run. Otherwise only the first to train on is, and
-            `compile_if_new` runs the others.
         several: Updates on more than one batch, of shapes to train on.
         only_these: Whether a batch of another shape is an error from now on.
         multi_worker: Whether other processes do the same. They wait for a step that
@@ -52,16 +49,8 @@ def preflight(
     """
     start = time.monotonic()
     logger.info("compiling …" if only_these else "trying the largest batches …")
-    to_train = iter(to_train)
-    first = to_train if ahead else itertools.islice(to_train, 1)
-    updates = itertools.chain(([batch] for batch in first), several)
+    updates = itertools.chain(([batch] for batch in to_train), several)
     trained = _try_shapes(stepper, stepper.compile_step, updates, "", multi_worker)
-    if not ahead:
-        later = [batch_shape(batch) for batch in to_train]
-        if later:
-            logger.info(f"  {len(later)} more when their first batches come")
-        stepper.allow_only(trained + later, map(batch_shape, to_evaluate))
-        return
     evaluations = ([batch] for batch in to_evaluate)
     evaluated = _try_shapes(
         stepper, stepper.evaluate, evaluations, _TO_EVALUATE, multi_worker

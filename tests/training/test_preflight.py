@@ -56,7 +56,7 @@ class SmallDevice:
         return -(-shard_rows // parts) * length + kept <= self.room
 
     def allow_only(self, to_train, to_evaluate):
-        self.allowed = list(to_train), list(to_evaluate)
+        self.allowed = to_train, to_evaluate
 
     def must_compile(self, *batches):
         return batches[0]["encoder_input_tokens"].shape not in self.compiled
@@ -87,22 +87,18 @@ def test_every_shape_is_tried_and_logged() -> None:
     )
 
 
-def test_what_is_not_compiled_ahead_is_when_its_first_batch_comes() -> None:
+def test_a_shape_is_compiled_once_when_its_first_batch_comes() -> None:
     stepper, said = SmallDevice(room=100), []
-    batches = [zero_batch(5, 20, 17), zero_batch(9, 8, 11), zero_batch(4, 3, 2)]
-    more = {"only_these": True, "ahead": False}
     with log_to(said.append):
-        preflight(stepper, batches, [zero_batch(4, 9, 7)], **more)
-        assert stepper.compiled == [(5, 20)]
-        assert said[2:] == ["  2 more when their first batches come"]
-        for number in (1, 0, 1):
-            compile_if_new(stepper, [batches[number]])
-    assert stepper.compiled == [(5, 20), (9, 8)]
-    assert stepper.evaluated == []
-    shapes = [(5, 20, 17), (9, 8, 11), (4, 3, 2)]
-    assert stepper.allowed == (shapes, [(4, 9, 7)])
-    assert len(said) == 4
-    assert said[3].startswith("  9 x (8 + 11) tokens: ")
+        for rows in (5, 9, 5, 9):
+            compile_if_new(stepper, [zero_batch(rows, 8, 11)])
+        with pytest.raises(UserError, match="6 rows fit"):
+            compile_if_new(stepper, [zero_batch(7, 16, 11)])
+    assert stepper.compiled[:2] == [(5, 8), (9, 8)]
+    assert [line.split(":")[0] for line in said] == [
+        "  5 x (8 + 11) tokens",
+        "  9 x (8 + 11) tokens",
+    ]
 
 
 def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:

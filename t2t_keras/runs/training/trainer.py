@@ -37,6 +37,7 @@ from t2t_keras.training.progress import (
     as_duration,
     as_flops,
 )
+from t2t_keras.training.step import batch_shape
 from t2t_keras.training.stopping import find_early_stop, monitored_loss
 from t2t_keras.training.strategy import (
     is_chief,
@@ -273,13 +274,12 @@ class Trainer:
         """Compiles and tries every batch shape; without XLA the largest is enough.
 
         The largest is tried in an update on two batches, too, where there will be any
-        on several. Where not all are compiled ahead, the others are in `train_loop`.
+        on several. Where programs are not compiled ahead, this only says of what
+        shapes they will be.
         """
         shapes = self._data.batching.shapes
         compiles = optimization.uses_xla(self._config.training)
         multi_worker = num_processes(self._strategy) > 1
-        device = choices_for(current_device())
-        ahead = not compiles or device.compiles_ahead or multi_worker
 
         def padding_batches() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:
@@ -290,17 +290,23 @@ class Trainer:
             if self._growth.has_several:
                 yield [self._batches.padding_batch(shapes[-1])] * 2
 
+        to_train, to_evaluate = padding_batches(), self._evaluation.padding_batches()
+        ahead = choices_for(current_device()).compiles_ahead or multi_worker
+        if compiles and not ahead:
+            self._progress.log("compiling each batch shape when its first batch comes")
+            self._stepper.allow_only(
+                map(batch_shape, to_train), map(batch_shape, to_evaluate)
+            )
+            return
         preflight(
             self._stepper,
-            padding_batches(),
-            self._evaluation.padding_batches(),
+            to_train,
+            to_evaluate,
             several=two_batches(),
             only_these=compiles,
-            ahead=ahead,
             multi_worker=multi_worker,
         )
-        if ahead:
-            self._evaluation.trace_search()
+        self._evaluation.trace_search()
 
     def _hooks(self, profiler: StepProfiler) -> Hooks:
         def after_step(step: int, sums: object) -> None:
