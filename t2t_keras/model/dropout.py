@@ -25,6 +25,7 @@ import enum
 import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from t2t_keras.typing import Tensor
@@ -70,16 +71,18 @@ def mix(bits: Tensor) -> Tensor:
     and any output bit.
 
     Args:
-        bits: uint32 of any shape.
+        bits: uint32 of any shape, a tensor or an array of NumPy.
 
     Returns:
-        uint32 of the same shape.
+        The same of `bits`, of the same shape.
     """
-    bits = ops.bitwise_xor(bits, ops.right_shift(bits, ops.cast(16, "uint32")))
-    bits = bits * ops.cast(0x7FEB352D, "uint32")
-    bits = ops.bitwise_xor(bits, ops.right_shift(bits, ops.cast(15, "uint32")))
-    bits = bits * ops.cast(0x846CA68B, "uint32")
-    return ops.bitwise_xor(bits, ops.right_shift(bits, ops.cast(16, "uint32")))
+    library = np if isinstance(bits, np.ndarray) else ops
+    # Constants of the dtype: a cast is an operation more, in each of a hundred places.
+    bits = library.bitwise_xor(bits, library.right_shift(bits, np.uint32(16)))
+    bits = bits * np.uint32(0x7FEB352D)
+    bits = library.bitwise_xor(bits, library.right_shift(bits, np.uint32(15)))
+    bits = bits * np.uint32(0x846CA68B)
+    return library.bitwise_xor(bits, library.right_shift(bits, np.uint32(16)))
 
 
 def fold_in(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
@@ -97,7 +100,12 @@ def fold_in(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
         return None
     # Mixed twice, so that fold_in(fold_in(k, a), b) differs from (b, a). The key is
     # multiplied by 3, or key 1 with number 1 would equal key 2 with number 0.
-    return mix(mix(keys) * 3 + mix(ops.cast(number, "uint32") + 1))
+    if isinstance(number, int):
+        # A constant of the graph, not operations.
+        number_bits = mix(np.array([number + 1], "uint32"))[0]
+    else:
+        number_bits = mix(ops.cast(number, "uint32") + 1)
+    return mix(mix(keys) * 3 + number_bits)
 
 
 class DropoutKeyGenerator:

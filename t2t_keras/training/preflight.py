@@ -72,7 +72,7 @@ def compile_if_new(stepper: Stepper, batches: Sequence[Batch]) -> None:
 
     Weights, moments and counts do not change.
     """
-    if stepper.must_compile(*batches):
+    if stepper.must_compile(batches):
         _try_shapes(stepper, stepper.compile_step, [batches], "", multi_worker=False)
 
 

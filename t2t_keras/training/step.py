@@ -120,7 +120,7 @@ class Stepper:
         """
         return self._run_training(batches, StepFlags(counts=False), max_tokens)
 
-    def must_compile(self, *batches: Batch) -> bool:
+    def must_compile(self, batches: Sequence[Batch]) -> bool:
         """Returns whether `train` on these has to compile a program first.
 
         Without `allow_only` nothing is compiled. An update on several batches compiles

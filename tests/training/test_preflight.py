@@ -58,7 +58,7 @@ class SmallDevice:
     def allow_only(self, to_train, to_evaluate):
         self.allowed = to_train, to_evaluate
 
-    def must_compile(self, *batches):
+    def must_compile(self, batches):
         return batches[0]["encoder_input_tokens"].shape not in self.compiled
 
 
