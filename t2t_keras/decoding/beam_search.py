@@ -106,8 +106,12 @@ def beam_search(
     )
     if is_given(sentences.terms):
         state = state._replace(progress=no_progress(sentences.terms))
-    # At first there is only the empty hypothesis.
-    state = step(state)
+    # At first there is only the empty hypothesis. Loops keep its shapes where they are
+    # known, and begin after it. In a growing graph it is in the loop: the model is
+    # traced once, not twice. A first token that is given makes the first step another.
+    has_constant_shapes = grow_fn is None or tf.executing_eagerly()
+    if has_constant_shapes or is_given(options.first_tokens):
+        state = step(state)
     if grow_fn is None:
         finished = step.run(state).finished
     else:

@@ -62,7 +62,7 @@ def run_growing_search(
             ]
         )
         state = gather_sentences(state, tf.where(is_live(state))[:, 0])
-        return _grow(state, grow_fn, step.beams), results
+        return _grow(state, find_live_slots(state), grow_fn, step.beams), results
 
     loop_vars = (state, state.finished)
     shapes = _loop_shapes(loop_vars, grow_fn, step)
@@ -105,9 +105,11 @@ def grow_visible_slots(
     return state._replace(visible_slots=visible_BWX, first_slot=num_kept)
 
 
-def _grow(state: SearchState, grow_fn: GrowFn, beams: int | Tensor) -> SearchState:
-    """Returns the state with the slots that are in use, and new ones."""
-    kept_slots, new_slots = find_live_slots(state), tf.constant(GROWTH) * beams
+def _grow(
+    state: SearchState, kept_slots: Tensor, grow_fn: GrowFn, beams: int | Tensor
+) -> SearchState:
+    """Returns the state with these slots [B, Y] and new ones."""
+    new_slots = tf.constant(GROWTH) * beams
     state = state._replace(cache=grow_fn(state.cache, kept_slots, new_slots))
     return grow_visible_slots(state, kept_slots, new_slots)
 
@@ -115,17 +117,31 @@ def _grow(state: SearchState, grow_fn: GrowFn, beams: int | Tensor) -> SearchSta
 def _loop_shapes(loop_vars, grow_fn: GrowFn, step: SearchStep):
     """Returns the shapes of the loop, unknown where sentences leave or slots grow."""
     state, results = loop_vars
-    shapes = tf.nest.map_structure(
-        _common_shape, state, _grow(state, grow_fn, step.beams)
+    batch = tf.shape(state.live_log_probs)[0]
+    # Axes that differ are those of the slots.
+    grown = (
+        _grow(state, tf.zeros([batch, kept], tf.int32), grow_fn, step.beams)
+        for kept in (0, 1)
+    )
+    shapes = tf.nest.map_structure(_common_shape, *grown)
+    # The empty hypothesis is one, those after it are as many as the beam is wide.
+    of_beams = ("visible_slots", "last_tokens", "live_tokens", "live_log_probs")
+    shapes = shapes._replace(
+        **{name: _any_beams(getattr(shapes, name)) for name in of_beams},
+        progress=tf.nest.map_structure(_any_beams, shapes.progress),
     )
     return shapes, tf.nest.map_structure(lambda part: part.shape, results)
 
 
-def _common_shape(before: Tensor, after: Tensor) -> tf.TensorShape:
+def _any_beams(shape: tf.TensorShape) -> tf.TensorShape:
+    return tf.TensorShape([None, None, *shape[2:]])
+
+
+def _common_shape(one: Tensor, other: Tensor) -> tf.TensorShape:
     """Returns the shape of both, unknown where it differs and in the first axis."""
-    if before.shape.rank == 0:
-        return before.shape
-    sizes = zip(before.shape[1:], after.shape[1:], strict=True)
+    if one.shape.rank == 0:
+        return one.shape
+    sizes = zip(one.shape[1:], other.shape[1:], strict=True)
     return tf.TensorShape(
-        [None, *(one if one == other else None for one, other in sizes)]
+        [None, *(size if size == another else None for size, another in sizes)]
     )

@@ -95,11 +95,11 @@ class SamplingStep(SearchStep):
 
     def select_candidates(self, state: SearchState, logits: Tensor) -> Candidates:
         """Returns one continuation of each hypothesis, [B, W], in their order."""
-        logits_BWV = tf.cast(logits, tf.float32)
-        if logits_BWV.shape[1] == 1:
-            # All samples continue the one empty hypothesis.
-            logits_BWV = tf.repeat(logits_BWV, self.beams, axis=1)
-        batch = tf.shape(logits_BWV)[0]
+        batch, width = tf.shape(logits)[0], logits.shape[2]
+        # All samples continue the one empty hypothesis.
+        logits_BWV = tf.broadcast_to(
+            tf.cast(logits, tf.float32), [batch, self.beams, width]
+        )
         allowed_BWV = self._allowed(state, logits_BWV)
         tokens_BW = self._draw_tokens(state, allowed_BWV)
         forced_B = forced_tokens(state.sentences, state.position, self.settings.eos_id)

@@ -83,3 +83,31 @@ def test_finished_sentences_and_slots_that_none_needs_are_dropped():
     # Some of the 8 x 2 slots of each growth are dropped, but one per position remains.
     assert 16 + 8 <= slots[8] < 32
     assert 16 + 24 <= slots[-1] < 64
+
+
+def test_a_growing_graph_has_the_model_once_and_the_same_results() -> None:
+    """The empty hypothesis, which is one, goes through the same step as all others."""
+    model = TableModel.random(3, 5, 8)
+    widths = []
+
+    def step(tokens, *rest):
+        widths.append(tokens.shape[1])
+        return model.step(tokens, *rest)
+
+    def search():
+        return beam_search(
+            step,
+            model.cache(0),
+            max_lengths=[3, 11, 3, 12, 1],
+            max_decode_length=12,
+            vocabulary_size=8,
+            settings=BeamSearchSettings(beam_size=4, alpha=0.6),
+            grow_fn=model.grow,
+        )
+
+    in_graph = tf.function(search)()
+    assert widths == [None]
+    eager = search()
+    assert widths[1:3] == [1, 4]
+    for ours, theirs in zip(in_graph, eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
