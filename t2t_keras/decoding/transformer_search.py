@@ -208,7 +208,7 @@ def _step_after_first(
     The arguments are those of `StepFn`, after the model's step and [B] int32.
     """
     logits_BWV, cache = step_fn(tokens, position, *rest)
-    # The first step is a trace of its own, before the loop and with all sentences.
+    # With first tokens, step 0 is a trace of its own, before the loop.
     if tf.get_static_value(position) != 0:
         return logits_BWV, cache
     is_first_BV = tf.one_hot(first_tokens, logits_BWV.shape[2], True, False)
