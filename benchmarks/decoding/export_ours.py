@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from benchmarks.decoding import int8, measured
+from benchmarks.decoding import measured
 from benchmarks.decoding.write import base_config, build_model
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
@@ -46,10 +46,7 @@ def main() -> None:
         step=0,
         task=task_for(config.data.target_language),
     )
-    if args.precision == "int8":
-        trained = dataclasses.replace(trained, model=int8.quantized(trained.model))
-    else:
-        trained = models.cast_to_precision(trained, args.precision)
+    trained = saved_model.in_precision(trained, args.precision)
 
     def search(
         source: Tensor,

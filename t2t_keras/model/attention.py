@@ -5,6 +5,7 @@ queries and keys, U size per head of values (the paper's d_v).
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -161,7 +162,7 @@ class MultiHeadAttention(keras.layers.Layer):
         keys, values = self._split_heads(memory, "key", "value")
         return swap_heads(keys), swap_heads(values)
 
-    def fused_qkv_kernel(self) -> Tensor:
+    def fused_qkv_kernel(self) -> Any:
         """Returns [D, H (2K + U)], the kernel for `project_fused`.
 
         The columns of a head are together: those of its query, its key and its value.
@@ -180,7 +181,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return ops.reshape(ops.concatenate(by_head, axis=2), (rows, -1))
 
     def project_fused(
-        self, inputs: Tensor, fused_qkv_kernel: Tensor
+        self, inputs: Tensor, fused_qkv_kernel: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns queries [B, H, L, K], keys [B, H, L, K] and values [B, H, L, U].
 
@@ -188,7 +189,7 @@ class MultiHeadAttention(keras.layers.Layer):
             inputs: [B, L, D] float, new tokens in self-attention.
             fused_qkv_kernel: From the method of that name.
         """
-        (fused,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
+        fused = self._multiply_fused(inputs, fused_qkv_kernel)
         if self.use_bias:
             biases = self.query_bias, self.key_bias, self.value_bias
             fused += self._fuse(*(ops.expand_dims(bias, axis=0) for bias in biases))
@@ -197,6 +198,16 @@ class MultiHeadAttention(keras.layers.Layer):
         by_head = swap_heads(ops.reshape(fused, (batch, length, heads, width)))
         queries, keys, values = ops.split(by_head, [self.d_k, 2 * self.d_k], axis=3)
         return queries, keys, values
+
+    def _multiply_fused(self, inputs: Tensor, fused_qkv_kernel: Any) -> Tensor:
+        """Returns [B, L, H (2K + U)], the inputs [B, L, D] times the fused kernel."""
+        (fused,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
+        return fused
+
+    def _multiply(self, inputs: Tensor, *names: str) -> list[Tensor]:
+        """Returns the inputs [B, L, D] times each kernel of these names, [B, L, N]."""
+        kernels = [getattr(self, f"{name}_kernel") for name in names]
+        return project(ops.cast(inputs, self.compute_dtype), *kernels)
 
     def attend(
         self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
@@ -232,8 +243,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _split_heads(self, inputs: Tensor, *names: str) -> list[Tensor]:
         """Returns [B, L, H, size of a head] for each projection, by one product."""
-        kernels = [getattr(self, f"{name}_kernel") for name in names]
-        projected = project(ops.cast(inputs, self.compute_dtype), *kernels)
+        projected = self._multiply(inputs, *names)
         if self.use_bias:
             projected = [
                 part + self._bias(name, part.dtype)
@@ -260,7 +270,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """Returns the heads, concatenated and times W_O."""
         batch, length = ops.shape(heads_BTHU)[:2]
         joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
-        (outputs,) = project(joined, self.output_kernel)
+        (outputs,) = self._multiply(joined, "output")
         if self.use_bias:
             outputs += ops.cast(self.output_bias, outputs.dtype)
         return outputs

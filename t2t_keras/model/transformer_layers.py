@@ -52,7 +52,7 @@ class TransformerLayers(LayerParts, keras.Model):
     def _add_layers(self) -> None:
         """Makes the layers of `sizes`."""
         sizes, policy = self.sizes, self.dtype_policy
-        self.embedding = SharedEmbedding(
+        self.embedding = self._make_embedding(
             sizes["vocabulary_size"],
             sizes["d_model"],
             sizes["tie_output"],
@@ -64,7 +64,7 @@ class TransformerLayers(LayerParts, keras.Model):
         self._own_source_embedding = (
             None
             if sizes["share_embeddings"]
-            else SharedEmbedding(
+            else self._make_embedding(
                 source_size, sizes["d_model"], name="source_embedding", dtype=policy
             )
         )
@@ -112,6 +112,9 @@ class TransformerLayers(LayerParts, keras.Model):
         `**kwargs` are its name and dtype.
         """
         return DecoderLayer(self.options, parts=self, **kwargs)
+
+    def _make_embedding(self, *args: Any, **kwargs: Any) -> SharedEmbedding:
+        return SharedEmbedding(*args, **kwargs)
 
     def _make_last_norm(self) -> keras.layers.Layer | None:
         """Returns the normalization after a stack, which pre-norm needs."""

@@ -8,6 +8,7 @@ from typing import Any
 from t2t_keras import __version__
 from t2t_keras.decoding.settings import SamplingSettings
 from t2t_keras.runs.export.export_settings import ExportSettings
+from t2t_keras.runs.export.int8_model import precision_of
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export.limits import ServingLimits
@@ -102,7 +103,7 @@ def _describe_model(trained: TrainedModel) -> dict[str, Any]:
     return {
         **trained.model.sizes,
         "parameters": trained.model.count_params(),
-        "precision": trained.model.dtype_policy.compute_dtype,
+        "precision": precision_of(trained.model),
     }
 
 

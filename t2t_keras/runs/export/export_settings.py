@@ -59,8 +59,8 @@ class ExportSettings(Settings):
 
     Raises:
         UserError: If the name has other characters, a number is too small, batch sizes
-            are not ascending, there is no such precision, or no signature to warm up is
-            named.
+            are not ascending, there is no such precision, or not with XLA, or no
+            signature to warm up is named.
     """
 
     decoding: DecodingConfig
@@ -72,9 +72,10 @@ class ExportSettings(Settings):
     )
     precision: str | None = setting(
         None,
-        "Precision of weights and computation. Default: that of the run, or float32 "
-        "for a run in float16.",
-        choices=("float32", "bfloat16"),
+        "Precision of weights and computation. int8, for servers on x86 CPUs with "
+        "VNNI, is that of matrix products and embeddings. Default: that of the run, "
+        "or float32 for a run in float16.",
+        choices=("float32", "bfloat16", "int8"),
     )
     n_best: int | None = setting(
         None,
@@ -147,6 +148,11 @@ class ExportSettings(Settings):
             raise UserError(
                 "--batch_sizes must be ascending numbers from 1, for example 1,8,32. "
                 f"Received: {','.join(map(str, sizes))}"
+            )
+        if self.xla and self.precision == "int8":
+            raise UserError(
+                "XLA has no products for --precision=int8. Leave --xla out, or choose "
+                "another precision."
             )
         default = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
         object.__setattr__(self, "batch_sizes", sizes or default)

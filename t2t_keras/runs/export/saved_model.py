@@ -24,6 +24,7 @@ from t2t_keras.decoding.transformer_search import (
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.runs import models
+from t2t_keras.runs.export import int8_model
 from t2t_keras.runs.export.export_card import identity, model_card_metadata
 from t2t_keras.runs.export.export_settings import ExportSettings, select_warm_up
 from t2t_keras.runs.model_dir import ModelDir
@@ -169,7 +170,7 @@ def _write(
     base: Path,
     warm_up: Sequence[str],
 ) -> Path:
-    trained = models.cast_to_precision(trained, settings.precision)
+    trained = in_precision(trained, settings.precision)
     limits = serving_limits(trained, settings)
     if settings.prefix and trained.shortlist:
         trained.shortlist.check_room(limits.target_length)
@@ -211,6 +212,18 @@ def _write(
     version = save_version(module, base, steps)
     write_server_files(base, settings.model_name, settings.batch_sizes, settings.xla)
     return version
+
+
+def in_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
+    """Returns the model, and the others of its ensemble, in the precision."""
+    if precision != "int8":
+        return models.cast_to_precision(trained, precision)
+    trained = models.cast_to_precision(trained, "float32")
+    one, *others = (
+        dataclasses.replace(each, model=int8_model.quantize(each.model))
+        for each in (trained, *trained.others)
+    )
+    return dataclasses.replace(one, others=tuple(others))
 
 
 def serving_limits(trained: TrainedModel, settings: ExportSettings) -> ServingLimits:

@@ -81,6 +81,18 @@ def xla_disabled() -> ServingError:
     )
 
 
+def _without_int8(message: str) -> str:
+    """Returns the message of an error of TensorFlow, with advice if products failed."""
+    if not re.search(r"Missing 0-th output .*QuantizedMatMul", message):
+        return message
+    return (
+        "TensorFlow has no products of int8 in this process, which an export with "
+        "--precision=int8 needs. They are oneDNN's: start the server on an x86 CPU "
+        "with VNNI, or with TF_ENABLE_ONEDNN_OPTS=1 in the environment, or export "
+        f"with another precision. TensorFlow: {message}"
+    )
+
+
 def from_exception(error: Exception) -> ServingError:
     """Returns the status of an exception; TensorFlow's codes are gRPC's."""
     if isinstance(error, ServingError):
@@ -96,7 +108,7 @@ def from_exception(error: Exception) -> ServingError:
     if isinstance(error, tf.errors.OpError):
         # Functions that are not inlined put their names before the message.
         message = re.sub(r"^(\{\{function_node \S+\}\} )+", "", error.message)
-        return ServingError(code_of(error.error_code), message)
+        return ServingError(code_of(error.error_code), _without_int8(message))
     return ServingError(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}")
 
 

@@ -65,7 +65,9 @@ class UnsupportedFlags(Settings):
     thread_pool_factory_config_file: str | None = _unsupported(
         "use --tensorflow_inter_op_parallelism"
     )
-    mixed_precision: str | None = _unsupported("use export --precision=bfloat16")
+    mixed_precision: str | None = _unsupported(
+        "use export --precision=bfloat16 or int8"
+    )
     enable_serialization_as_tensor_content: bool | None = _unsupported(
         "clients read the fields of a type"
     )

@@ -70,6 +70,12 @@ def test_limits_beyond_the_model_are_refused(learned, changed, message):
         serving_limits(learned, dataclasses.replace(PLAIN, **changed))
 
 
+def test_xla_has_no_int8():
+    with pytest.raises(UserError, match=r"no products for --precision=int8\."):
+        dataclasses.replace(PLAIN, xla=True, precision="int8")
+    assert dataclasses.replace(PLAIN, precision="int8").precision == "int8"
+
+
 def test_fewer_default_batch_sizes_with_xla():
     assert PLAIN.batch_sizes == (1, 2, 4, 8, 16, 32)
     assert dataclasses.replace(PLAIN, xla=True, batch_sizes=()).batch_sizes == (

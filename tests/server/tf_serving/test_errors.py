@@ -27,6 +27,14 @@ def test_an_exception_has_a_code_and_a_message():
         assert str(error) == f"{code}: {message}", code
 
 
+def test_missing_products_of_int8_have_advice():
+    node = "{{node QuantizedMatMulWithBiasAndDequantize}}"
+    message = f"Missing 0-th output from {{{{function_node f}}}}{node}"
+    error = errors.from_exception(tf.errors.InternalError(None, None, message))
+    assert "TF_ENABLE_ONEDNN_OPTS=1 in the environment" in error.message
+    assert error.message.endswith(message)
+
+
 def test_only_a_fault_of_the_server_logs_a_traceback(caplog):
     error = errors.report_exception(errors.not_found("where"))
     assert (error.code.name, error.message) == ("NOT_FOUND", "where")
