@@ -423,4 +423,25 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "token.cancel()",
         "pass",
     ),
+    Mutation(
+        "int8 inputs of a whole batch have one scale",
+        "t2t_keras.runs.export.int8_model",
+        "Int8Kernel._multiply_rows",
+        "tf.reduce_max(tf.abs(inputs_RK), axis=1, keepdims=True)",
+        "tf.reduce_max(tf.abs(inputs_RK), keepdims=True)",
+    ),
+    Mutation(
+        "a shortlist in int8 has the embeddings of inputs",
+        "t2t_keras.runs.export.int8_model",
+        "Int8Embedding.output_rows",
+        "self._outputs.take(tokens)",
+        "self._inputs.take(tokens)",
+    ),
+    Mutation(
+        "int8 layers replace those of a subclass",
+        "t2t_keras.runs.export.int8_model",
+        "_with_int8",
+        "_INT8_CLASSES.get(type(layer))",
+        "_INT8_CLASSES.get(type(layer), Int8FeedForward)",
+    ),
 )
