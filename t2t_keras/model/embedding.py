@@ -4,7 +4,7 @@ Shapes: B batch, L length, D model width, V vocabulary, N selected tokens, C = D
 frequencies.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -91,10 +91,13 @@ class SharedEmbedding(keras.layers.Layer):
         if not keras.backend.is_int_dtype(tokens.dtype):
             # `fit` under MirroredStrategy builds a model on means of token ids.
             tokens = ops.cast(tokens, "int32")
-        vectors = ops.take(self.embeddings, tokens, axis=0)
-        vectors = ops.cast(vectors, self.compute_dtype)
+        vectors = self._look_up(tokens)
         scale = ops.cast(ops.not_equal(tokens, 0), vectors.dtype) * self.d_model**0.5
         return vectors * ops.expand_dims(scale, axis=-1)
+
+    def _look_up(self, tokens: Tensor) -> Tensor:
+        """Returns the rows of tokens [B, L], [B, L, D] in the compute dtype."""
+        return ops.cast(ops.take(self.embeddings, tokens, axis=0), self.compute_dtype)
 
     @property
     def output_embeddings(self) -> keras.Variable:
@@ -116,13 +119,18 @@ class SharedEmbedding(keras.layers.Layer):
             if self.output_bias is not None:
                 logits += ops.expand_dims(output_kernel.bias, axis=1)
             return logits
+        logits = self._multiply(hidden, output_kernel)
+        if self.output_bias is not None:
+            logits += ops.cast(self.output_bias, logits.dtype)
+        return logits
+
+    def _multiply(self, hidden: Tensor, output_kernel: Any) -> Tensor:
+        """Returns [B, L, V], the product of `logits`."""
         if output_kernel is None:
             matrix = ops.cast(self.output_embeddings, hidden.dtype)
             output_kernel = ops.transpose(matrix)
         # One matrix, not one for each row of the batch.
         (logits,) = project(hidden, output_kernel)
-        if self.output_bias is not None:
-            logits += ops.cast(self.output_bias, logits.dtype)
         return logits
 
     def output_kernel(self) -> Tensor | None:

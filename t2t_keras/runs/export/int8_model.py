@@ -193,20 +193,16 @@ class Int8Embedding(SharedEmbedding):
         self._kernel = Int8Kernel(ops.transpose(self.output_embeddings))
         return [self.embeddings, self.output_embeddings]
 
-    def call(self, tokens):
-        vectors = self._inputs.take(tokens)
-        scale = ops.cast(ops.not_equal(tokens, 0), vectors.dtype) * self.d_model**0.5
-        return vectors * ops.expand_dims(scale, axis=-1)
+    def _look_up(self, tokens: Tensor) -> Tensor:
+        return self._inputs.take(tokens)
 
     def output_kernel(self) -> Int8Kernel:
         """Returns [D, V], the kernel of `logits`."""
         return self._kernel
 
-    def logits(self, hidden, output_kernel=None):
-        if isinstance(output_kernel, OutputRows):
-            return super().logits(hidden, output_kernel)
-        logits = self._kernel.multiply(hidden)
-        return logits if self.output_bias is None else logits + self.output_bias
+    def _multiply(self, hidden: Tensor, output_kernel: Any) -> Tensor:
+        del output_kernel  # there is only one
+        return self._kernel.multiply(hidden)
 
     def output_rows(self, tokens: Tensor) -> OutputRows:
         """Returns the output projection onto these tokens only, [B, N] int."""
